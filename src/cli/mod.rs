@@ -1,0 +1,34 @@
+//! Arguments and dispatch of the `fsgauge` command. Layer 5.
+//!
+//! Each subcommand is one file beside this one: a clap `Arguments` and a `run` that returns the exit code.
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Filesystem benchmarks under criterion, and a gate over them that can be believed.
+#[derive(Parser)]
+#[command(name = "fsgauge", version, about, propagate_version = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {}
+
+/// Parses the arguments and runs the subcommand.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    run(arguments.command)
+}
+
+fn run(command: Command) -> ExitCode {
+    match command {}
+}
+
+/// Prints the one error line and turns it into the exit code of the commands of DESIGN 2.6: 2, no comparison.
+#[allow(dead_code)]
+fn refuse(error: &fsgauge::Error) -> ExitCode {
+    eprintln!("fsgauge: {error}");
+    ExitCode::from(2)
+}

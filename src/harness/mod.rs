@@ -1,0 +1,1 @@
+//! Workloads as criterion benchmark groups: plan, cold cache, progress, records. Layer 4.

@@ -1,0 +1,1 @@
+//! From criterion's files to a verdict: baselines, rounds, statistics, the gate. Layer 3.

@@ -1,0 +1,7 @@
+//! The `fsgauge` command: dispatch, one error line, an exit code.
+
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -1,0 +1,1 @@
+//! What people look at: pages, pictures, history. Layer 4.

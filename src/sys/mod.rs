@@ -1,0 +1,1 @@
+//! One kernel interface a file: system calls, /proc and /sys. Layer 1. `unsafe` lives here and nowhere else.

@@ -1,0 +1,1 @@
+//! Targets: filesystems that fsgauge makes, mounts and takes down (DESIGN 2.7). Layer 4.

@@ -1,0 +1,1 @@
+//! Kernels in virtual machines with an instruction clock (DESIGN 2.8). Layer 4.
