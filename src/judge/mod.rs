@@ -1,1 +1,3 @@
 //! From criterion's files to a verdict: baselines, rounds, statistics, the gate. Layer 3.
+
+pub mod criterion_files;
