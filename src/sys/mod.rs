@@ -1,1 +1,4 @@
 //! One kernel interface a file: system calls, /proc and /sys. Layer 1. `unsafe` lives here and nowhere else.
+
+pub mod mount;
+pub mod mountinfo;
