@@ -1,1 +1,5 @@
 //! One kernel interface a file: system calls, /proc and /sys. Layer 1. `unsafe` lives here and nowhere else.
+
+pub mod fallocate;
+pub mod page_cache;
+pub mod shared_mapping;
