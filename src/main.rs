@@ -3,5 +3,6 @@
 mod cli;
 
 fn main() -> std::process::ExitCode {
+    fsgauge::workload::writers::run_if_asked();
     cli::main()
 }

@@ -5,3 +5,6 @@ pub mod loop_device;
 pub mod mount;
 pub mod mountinfo;
 pub mod namespace;
+pub mod fallocate;
+pub mod page_cache;
+pub mod shared_mapping;

@@ -1,0 +1,238 @@
+//! Background writers: processes of their own that keep the disk busy while something else is measured. Layer 2.
+//!
+//! A writer is this executable again with a hidden first argument, so that it shares nothing with the process that measures
+//! and dies by itself with it, SIGKILL included (PR_SET_PDEATHSIG). Each writes one file of a bounded size for ever: from the
+//! beginning to the end in writes of 64 KiB, fdatasync, cut to nothing, again. It says `ready` once its file was on the disk
+//! for the first time; on SIGTERM it says how many bytes it wrote in how much time.
+//!
+//! Space: a filesystem may give the blocks of a file that was cut back only with its next transaction, so allow for twice
+//! `count * file_bytes`.
+
+mod process;
+
+pub use process::run_if_asked;
+
+use crate::{Error, Result, record};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long all writers together may take until the first pass of each is on the disk. Six files of 64 MiB at 3.2 MB/s, the
+/// rate of a slow memory card.
+const READY_LIMIT: Duration = Duration::from_secs(120);
+
+/// How long a writer may take to answer SIGTERM. It answers from a thread of its own, also in the middle of an fdatasync.
+const ANSWER_LIMIT: Duration = Duration::from_secs(1);
+
+/// How long a killed writer may take to go. It can be held by a write that the kernel does not interrupt.
+const EXIT_LIMIT: Duration = Duration::from_secs(30);
+
+/// Every writer of this process that may still run.
+static RUNNING: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+/// Kills all writers of this process at once. For a thread that cleans up after a signal; may be called at any time.
+pub fn kill_all() {
+    for id in running().iter() {
+        send(*id, Signal::SIGKILL);
+    }
+}
+
+/// Writers at work. Dropped without [`Writers::stop`], they are killed and their files removed.
+pub struct Writers {
+    writers: Vec<Writer>,
+}
+
+struct Writer {
+    child: Child,
+    file: PathBuf,
+    lines: Receiver<String>,
+}
+
+impl Writers {
+    /// Starts `count` writers on files of `file_bytes` in `directory`, and waits until each has written its file once and
+    /// synced it. Zero writers are none, and report zeros.
+    ///
+    /// Call it from a thread that lives as long as they shall: the kernel kills them when the thread that started them ends.
+    /// The executable must call [`run_if_asked`] first thing in its `main`.
+    pub fn start(directory: &Path, count: u32, file_bytes: u64, seed: u64) -> Result<Self> {
+        Self::start_from(Path::new("/proc/self/exe"), directory, count, file_bytes, seed)
+    }
+
+    /// [`Writers::start`] with another executable than this process's own, for one whose `main` is not ours.
+    pub fn start_from(executable: &Path, directory: &Path, count: u32, file_bytes: u64, seed: u64) -> Result<Self> {
+        let mut writers = Writers { writers: Vec::with_capacity(count as usize) };
+        for index in 0..count {
+            writers.writers.push(Writer::start(executable, directory, index, file_bytes, seed)?);
+        }
+        let deadline = Instant::now() + READY_LIMIT;
+        for writer in &mut writers.writers {
+            match writer.line_until(deadline).as_deref() {
+                Some("ready") => {}
+                _ => return Err(writer.silence(&format!("had not written its {file_bytes} bytes in time"))),
+            }
+        }
+        Ok(writers)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        self.writers.len() as u32
+    }
+
+    /// Checks that all are at work. Errors: the writer that is not, how it ended, and what it said.
+    pub fn check(&mut self) -> Result<()> {
+        for writer in &mut self.writers {
+            if let Some(error) = writer.death()? {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops them, takes their reports, and removes their files. Errors: a writer that had died before, or gives no report.
+    ///
+    /// The rate is the sum of the writers' own, each over the time that it ran.
+    pub fn stop(mut self) -> Result<record::Writers> {
+        self.check()?;
+        for writer in &self.writers {
+            send(writer.child.id(), Signal::SIGTERM);
+        }
+        let mut sum = record::Writers { count: self.count(), ..Default::default() };
+        let deadline = Instant::now() + ANSWER_LIMIT;
+        for writer in &mut self.writers {
+            let report = writer.line_until(deadline).as_deref().and_then(process::parse_report);
+            let Some((bytes, seconds)) = report else {
+                return Err(writer.silence("gave no report of what it wrote when it was told to stop"));
+            };
+            sum.bytes_written += bytes;
+            sum.bytes_per_second += if seconds > 0.0 { bytes as f64 / seconds } else { 0.0 };
+        }
+        for writer in &mut self.writers {
+            writer.end()?;
+        }
+        Ok(sum)
+    }
+}
+
+impl Drop for Writers {
+    fn drop(&mut self) {
+        for writer in &self.writers {
+            if running().contains(&writer.child.id()) {
+                send(writer.child.id(), Signal::SIGKILL);
+            }
+        }
+        for writer in &mut self.writers {
+            // Nobody is left to tell; a process that does not go even now is removed by the kernel when it can.
+            let _ = writer.end();
+        }
+    }
+}
+
+impl Writer {
+    fn start(executable: &Path, directory: &Path, index: u32, file_bytes: u64, seed: u64) -> Result<Self> {
+        let file = directory.join(format!("writer-{index}"));
+        let mut running = running();
+        let mut child = Command::new(executable)
+            .args(process::arguments(&file, seed.wrapping_add(u64::from(index)), file_bytes))
+            // Ctrl-C goes to the process that measures, which stops its writers, and not past it to them.
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| Error::io("start a background writer from", executable, &error))?;
+        running.push(child.id());
+        drop(running);
+        let (sender, lines) = channel();
+        let output = child.stdout.take();
+        // Ends with the writer: its end of the pipe is then closed.
+        std::thread::spawn(move || {
+            let lines = output.into_iter().flat_map(|output| BufReader::new(output).lines());
+            lines.map_while(std::result::Result::ok).try_for_each(|line| sender.send(line))
+        });
+        Ok(Writer { child, file, lines })
+    }
+
+    /// The next line that the writer says; none after the deadline or its end.
+    fn line_until(&self, deadline: Instant) -> Option<String> {
+        self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
+    }
+
+    /// Why the writer is not at work any more, if it is not.
+    fn death(&mut self) -> Result<Option<Error>> {
+        let Some(status) = self.reap()? else { return Ok(None) };
+        let mut said = String::new();
+        if let Some(mut stream) = self.child.stderr.take() {
+            // What it said is an addition to its status; without it the status is reported alone.
+            let _ = stream.read_to_string(&mut said);
+        }
+        let said = said.lines().next().map(|line| format!(": {line}")).unwrap_or_default();
+        Ok(Some(self.failed(&format!("died ({status}){said}"))))
+    }
+
+    /// Why the writer did not say what it should have: it died, or `what`. A writer's pipe closes just before it is dead.
+    fn silence(&mut self, what: &str) -> Error {
+        let deadline = Instant::now() + ANSWER_LIMIT / 2;
+        while Instant::now() < deadline {
+            match self.death() {
+                Ok(None) => std::thread::sleep(Duration::from_millis(2)),
+                Ok(Some(error)) | Err(error) => return error,
+            }
+        }
+        self.failed(what)
+    }
+
+    fn failed(&self, what: &str) -> Error {
+        Error::failed(format!("background writer on {} {what}", self.file.display()))
+    }
+
+    /// Waits for the writer's end, kills it where it does not come, and removes its file.
+    fn end(&mut self) -> Result<()> {
+        let started = Instant::now();
+        let mut killed = false;
+        while self.reap()?.is_none() {
+            if !killed && started.elapsed() > ANSWER_LIMIT / 2 {
+                send(self.child.id(), Signal::SIGKILL);
+                killed = true;
+            }
+            if started.elapsed() > EXIT_LIMIT {
+                return Err(self
+                    .failed(&format!("is still there {} s after SIGKILL", EXIT_LIMIT.as_secs()))
+                    .hint("the kernel holds it in a write; see the kernel log"));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        match std::fs::remove_file(&self.file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &self.file, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The writer's status once it has ended. Taken off the list of the running under its lock, so that [`kill_all`] never
+    /// sends a signal to a number that the kernel has given to somebody else.
+    fn reap(&mut self) -> Result<Option<std::process::ExitStatus>> {
+        let mut running = running();
+        let status = self.child.try_wait().map_err(|error| Error::io("wait for the writer on", &self.file, &error))?;
+        if status.is_some() {
+            running.retain(|id| *id != self.child.id());
+        }
+        Ok(status)
+    }
+}
+
+fn running() -> MutexGuard<'static, Vec<u32>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A process that is gone already has what the signal was for.
+fn send(id: u32, signal: Signal) {
+    if let Ok(id) = i32::try_from(id) {
+        let _ = kill(Pid::from_raw(id), signal);
+    }
+}

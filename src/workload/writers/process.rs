@@ -1,0 +1,136 @@
+//! The writer's own side: what the process does that [`super::Writers`] starts.
+
+use crate::workload::payload;
+use crate::{Error, Result};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use nix::unistd::getppid;
+use signal_hook::consts::SIGTERM;
+use signal_hook::iterator::Signals;
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::{self, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+const ARGUMENT: &str = "--fsgauge-background-writer";
+
+/// Bytes a write.
+const WRITE_BYTES: usize = 64 << 10;
+
+/// The contents are walked through, so that a filesystem finds neither zeros nor equal neighbours.
+const PAYLOAD_BYTES: usize = 4 << 20;
+
+/// Bytes written so far, for the thread that answers SIGTERM.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
+
+/// The arguments that make this executable a writer. The parent's id is among them because the parent may be gone before
+/// the new process can ask to die with it.
+pub(super) fn arguments(file: &Path, seed: u64, file_bytes: u64) -> [OsString; 5] {
+    let parent = std::process::id();
+    [ARGUMENT.into(), file.into(), seed.to_string().into(), file_bytes.to_string().into(), parent.to_string().into()]
+}
+
+/// Becomes a background writer where the first argument asks for it, and never returns then; returns at once otherwise.
+///
+/// The first thing in the `main` of an executable that calls [`super::Writers::start`].
+pub fn run_if_asked() {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_none_or(|first| first != ARGUMENT) {
+        return;
+    }
+    let Err(error) = run(arguments);
+    // One line for the parent, which adds the file; a parent that is gone reads nothing.
+    let _ = writeln!(io::stderr(), "{error}");
+    std::process::exit(1);
+}
+
+fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<std::convert::Infallible> {
+    let file = PathBuf::from(arguments.next().unwrap_or_default());
+    let mut number = || -> Result<u64> {
+        let text = arguments.next().unwrap_or_default();
+        let number = text.to_str().and_then(|text| text.parse().ok());
+        number.ok_or_else(|| Error::refused(format!("{ARGUMENT} is fsgauge's own; {text:?} is not a number")))
+    };
+    let (seed, file_bytes, parent) = (number()?, number()?, number()?);
+    die_with(parent)?;
+    answer_sigterm(Instant::now())?;
+    write_for_ever(&file, seed, file_bytes).map_err(|error| Error::io("write", &file, &error))
+}
+
+/// Has the kernel kill this process when the one that started it ends, and makes sure that it had not ended before.
+fn die_with(parent: u64) -> Result<()> {
+    set_pdeathsig(Signal::SIGKILL)
+        .map_err(|errno| Error::failed(format!("cannot ask to die with the parent: {errno}")))?;
+    if u64::try_from(getppid().as_raw()) != Ok(parent) {
+        return Err(Error::failed("the process that asked for this writer is gone"));
+    }
+    Ok(())
+}
+
+/// A thread of its own, so that the answer comes although the other thread may wait for the disk.
+fn answer_sigterm(started: Instant) -> Result<()> {
+    let mut signals =
+        Signals::new([SIGTERM]).map_err(|error| Error::failed(format!("cannot wait for SIGTERM: {error}")))?;
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            let seconds = started.elapsed().as_secs_f64();
+            let mut output = io::stdout().lock();
+            let _ =
+                writeln!(output, "{}", report(WRITTEN.load(Ordering::Relaxed), seconds)).and_then(|()| output.flush());
+            std::process::exit(0);
+        }
+    });
+    Ok(())
+}
+
+fn report(bytes: u64, seconds: f64) -> String {
+    format!("wrote {bytes} bytes in {seconds} s")
+}
+
+/// Bytes and seconds from a writer's last line.
+pub(super) fn parse_report(line: &str) -> Option<(u64, f64)> {
+    let (bytes, seconds) = line.strip_prefix("wrote ")?.strip_suffix(" s")?.split_once(" bytes in ")?;
+    Some((bytes.parse().ok()?, seconds.parse().ok()?))
+}
+
+fn write_for_ever(path: &Path, seed: u64, file_bytes: u64) -> io::Result<std::convert::Infallible> {
+    let contents = payload::incompressible(PAYLOAD_BYTES, seed);
+    let mut blocks = contents.chunks_exact(WRITE_BYTES).cycle();
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut is_first = true;
+    loop {
+        let mut remaining = file_bytes;
+        while remaining > 0 {
+            let length = remaining.min(WRITE_BYTES as u64) as usize;
+            let block = blocks.next().unwrap_or(&contents);
+            file.write_all(&block[..length])?;
+            WRITTEN.fetch_add(length as u64, Ordering::Relaxed);
+            remaining -= length as u64;
+        }
+        file.sync_data()?;
+        if is_first {
+            let mut output = io::stdout().lock();
+            writeln!(output, "ready")?;
+            output.flush()?;
+            is_first = false;
+        }
+        file.set_len(0)?;
+        file.rewind()?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_read_back() {
+        assert_eq!(parse_report(&report(u64::MAX, 1.25)), Some((u64::MAX, 1.25)));
+        for other in ["", "ready", "wrote 1 bytes in  s", "wrote x bytes in 1 s", "wrote 1 bytes in 1 s of work"] {
+            assert_eq!(parse_report(other), None, "{other}");
+        }
+    }
+}
