@@ -110,7 +110,7 @@ pub fn count(extents: &[Extent]) -> ExtentCount {
 
 /// Whether filefrag starts a new extent here: the address is neither the end of the previous extent nor that end plus the
 /// hole between the two in the file (a hole whose place on the device was left free is no fragmentation).
-fn is_break(previous: &Extent, next: &Extent) -> bool {
+pub fn is_break(previous: &Extent, next: &Extent) -> bool {
     let after_previous = previous.physical.wrapping_add(previous.length);
     let hole = next.logical.wrapping_sub(previous.logical.wrapping_add(previous.length));
     next.physical != after_previous && next.physical != after_previous.wrapping_add(hole)

@@ -7,12 +7,13 @@
 //! | 5 | `cli`, and the benches | arguments, exit codes |
 //! | 4 | [`harness`], [`target`], [`vm`], [`report`] | criterion, targets, virtual machines, pages |
 //! | 3 | [`judge`] | criterion's files, statistics, verdicts |
-//! | 2 | [`workload`], [`environment`] | what is timed; what is recorded about the machine |
+//! | 2 | [`workload`], [`environment`], [`extents`] | what is timed; what is recorded about the machine and the files |
 //! | 1 | [`sys`] | one kernel interface a file |
 //! | 0 | [`error`], [`units`], [`names`], [`record`], [`managed`] | words that every layer shares |
 
 pub mod environment;
 pub mod error;
+pub mod extents;
 pub mod harness;
 pub mod judge;
 pub mod managed;

@@ -2,6 +2,8 @@
 //!
 //! Each subcommand is one file beside this one: a clap `Arguments` and a `run` that returns the exit code.
 
+mod extents;
+
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -14,7 +16,10 @@ struct Arguments {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    /// Count the extents of files as filefrag does.
+    Extents(extents::Arguments),
+}
 
 /// Parses the arguments and runs the subcommand.
 pub fn main() -> ExitCode {
@@ -23,7 +28,9 @@ pub fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> ExitCode {
-    match command {}
+    match command {
+        Command::Extents(arguments) => extents::run(arguments),
+    }
 }
 
 /// Prints the one error line and turns it into the exit code of the commands of DESIGN 2.6: 2, no comparison.

@@ -1,10 +1,14 @@
 //! One kernel interface a file: system calls, /proc and /sys. Layer 1. `unsafe` lives here and nowhere else.
 
 pub mod block_device;
+pub mod broken_pipe;
+pub mod disk;
+pub mod fallocate;
+pub mod fiemap;
 pub mod loop_device;
 pub mod mount;
 pub mod mountinfo;
 pub mod namespace;
-pub mod fallocate;
 pub mod page_cache;
+pub mod process_io;
 pub mod shared_mapping;

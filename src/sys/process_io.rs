@@ -11,7 +11,8 @@ const FILE: &str = "/proc/self/io";
 /// CONFIG_TASK_IO_ACCOUNTING. Source: Documentation/filesystems/proc.rst, 3.3.
 pub fn read_bytes() -> Result<u64> {
     let text = std::fs::read_to_string(FILE).map_err(|e| {
-        Error::io("read", Path::new(FILE), &e).hint("the kernel needs CONFIG_TASK_IO_ACCOUNTING to count this process's reads")
+        Error::io("read", Path::new(FILE), &e)
+            .hint("the kernel needs CONFIG_TASK_IO_ACCOUNTING to count this process's reads")
     })?;
     parse_read_bytes(&text).ok_or_else(|| Error::failed(format!("{FILE} has no line `read_bytes: N`")))
 }
