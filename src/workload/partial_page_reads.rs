@@ -32,7 +32,7 @@ pub const VERSION: u32 = 1;
 pub const IO_BYTES: usize = 1024;
 
 /// The file is written in pieces of this size, each from a seed of its own, so that any block can be made again for the check.
-const PIECE_BYTES: usize = 64 << 10;
+const PIECE_BYTES: usize = 16 << 10;
 
 /// How many of the blocks that were read have their contents compared. Enough to meet a fault that touches one block in a
 /// hundred with a probability of 99.9 %, and few enough to cost nothing beside the reads.

@@ -117,12 +117,23 @@ fn timed_memset(file: File, bytes: u64) -> io::Result<Timed> {
     drop(file);
     let elapsed = started.elapsed();
 
-    if let Some(offset) = mapping.fault_offset() {
-        // The signal says only that there was no page; a write to the same place says why.
-        witness.write_all_at(&[0], offset)?;
-        return Err(io::Error::other(format!("SIGBUS at offset {offset}: no page could be had")));
+    match mapping.fault_offset() {
+        Some(offset) => Err(why_no_page(&witness, offset)),
+        None => Ok(Timed { elapsed }),
     }
-    Ok(Timed { elapsed })
+}
+
+/// SIGBUS says only that there was no page; writes to the same place say why. More than one page of them, because the
+/// kernel maps many pages at once and gives up where not all of them can have a block.
+fn why_no_page(file: &File, offset: u64) -> io::Error {
+    let zeros = vec![0; 1 << 20];
+    let mut places = (0..16).map(|piece| offset + (piece << 20));
+    match places.try_for_each(|place| file.write_all_at(&zeros, place)) {
+        Err(error) => error,
+        Ok(()) => {
+            io::Error::other(format!("no page could be had at offset {offset} (SIGBUS), and a moment later it could"))
+        }
+    }
 }
 
 fn timed_writes(mut file: File, bytes: u64, zeros: &[u8]) -> io::Result<Timed> {
