@@ -5,6 +5,7 @@ pub mod broken_pipe;
 pub mod disk;
 pub mod fallocate;
 pub mod fiemap;
+pub mod kernel_log;
 pub mod loop_device;
 pub mod mount;
 pub mod mountinfo;

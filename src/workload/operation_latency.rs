@@ -64,7 +64,7 @@ impl Operation {
 }
 
 /// One walk: every call's time.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Walk {
     samples: [Vec<u64>; 5],
     /// Entries met below the root, `.` and `..` left out.

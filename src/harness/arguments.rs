@@ -1,0 +1,250 @@
+//! Criterion's command line, read before criterion sees it: what would panic or be dropped without a word is refused here.
+
+use crate::names::{check_baseline_to_read, check_baseline_to_save, split_round};
+use crate::{Error, Result};
+use clap::{Arg, ArgAction, Command, value_parser};
+use regex::Regex;
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// What the executable is to do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Mode {
+    /// Measure.
+    Bench,
+    /// `--list`: print the ids, touch nothing.
+    List,
+    /// `--test`, or run without `--bench` as cargo test and nextest do: one small iteration each.
+    Test,
+    /// `--profile-time`: iterate for a profiler, store nothing.
+    Profile,
+}
+
+/// Where criterion keeps this run's results besides `new/`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Baseline {
+    /// Compared with the old one of that name, then saved under it.
+    Save(String),
+    /// Compared with it and left alone.
+    Compare(String),
+    /// `--discard-baseline`: nothing is stored.
+    Discard,
+}
+
+/// Which ids are run.
+#[derive(Debug, Clone)]
+pub enum Filter {
+    /// All.
+    All,
+    /// Those that match.
+    Regex(Regex),
+    /// That one.
+    Exact(String),
+    /// `--ignored`: none.
+    Nothing,
+}
+
+/// The arguments that fsgauge itself looks at. Criterion reads all of them again.
+#[derive(Debug, Clone)]
+pub struct Arguments {
+    /// What to do.
+    pub mode: Mode,
+    /// Which ids.
+    pub filter: Filter,
+    /// What is saved or compared.
+    pub baseline: Baseline,
+    /// `--load-baseline`: analyse these stored results in place of measuring.
+    pub load_baseline: Option<String>,
+    /// `--sample-size`, or the default.
+    pub sample_size: u64,
+    /// `--measurement-time`, where given.
+    pub measurement_time: Option<Duration>,
+    /// `--quick`: criterion's own short sampling.
+    pub quick: bool,
+    /// `--quiet`: results only.
+    pub quiet: bool,
+    /// `--verbose`: where the time went, too.
+    pub verbose: bool,
+}
+
+/// Criterion's smallest sample. Every sample is at least two iterations, each from a fresh start.
+pub const SAMPLE_SIZE: u64 = 10;
+
+impl Arguments {
+    /// Reads the process's arguments. `--help` and unknown flags are left to criterion, which knows all of them.
+    pub fn from_process() -> Result<Self> {
+        Self::parse(std::env::args_os())
+    }
+
+    /// Reads the given arguments, the executable's name first.
+    pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Self> {
+        let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
+        let value = |name: &'static str| Arg::new(name).long(name);
+        let command = Command::new("bench")
+            .disable_help_flag(true)
+            .arg(Arg::new("FILTER").index(1))
+            .args(
+                ["bench", "test", "list", "ignored", "exact", "quick", "quiet", "discard-baseline", "include-ignored"]
+                    .map(flag),
+            )
+            .args(["nocapture", "show-output"].map(flag))
+            .arg(flag("verbose").short('v'))
+            .arg(flag("noplot").short('n'))
+            .arg(flag("help").short('h'))
+            .arg(flag("version").short('V'))
+            .arg(value("color").short('c').alias("colour"))
+            .arg(value("save-baseline").short('s'))
+            .arg(value("baseline").short('b'))
+            .args(["baseline-lenient", "load-baseline", "format", "plotting-backend", "output-format"].map(value))
+            .arg(value("sample-size").value_parser(value_parser!(u64).range(10..=100_000)))
+            .args(
+                ["profile-time", "warm-up-time", "measurement-time", "noise-threshold"]
+                    .map(|name| value(name).value_parser(positive_number)),
+            )
+            .arg(value("nresamples").value_parser(value_parser!(u64).range(1..)))
+            .args(["confidence-level", "significance-level"].map(|name| value(name).value_parser(probability)));
+        let matches = command.try_get_matches_from(arguments).map_err(|error| {
+            // clap's first paragraph is the whole reason; the usage below it is that of a reduced command.
+            let text = error.to_string();
+            let reason = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect::<Vec<_>>().join(" ");
+            Error::refused(format!("{}; `--help` lists the arguments", reason.trim_start_matches("error: ")))
+        })?;
+        let text = |name: &str| matches.get_one::<String>(name).cloned();
+        let seconds = |name: &str| matches.get_one::<f64>(name).map(|&seconds| Duration::from_secs_f64(seconds));
+
+        let filter = match text("FILTER") {
+            _ if matches.get_flag("ignored") => Filter::Nothing,
+            None => Filter::All,
+            Some(filter) if matches.get_flag("exact") => Filter::Exact(filter),
+            Some(filter) => Filter::Regex(Regex::new(&filter).map_err(|error| {
+                let reason = error.to_string();
+                let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ");
+                Error::refused(format!("filter `{filter}` is not a regular expression: {reason}"))
+            })?),
+        };
+        let mode = if matches.get_flag("list") {
+            Mode::List
+        } else if matches.get_flag("test") || !matches.get_flag("bench") {
+            Mode::Test
+        } else if matches.get_one::<f64>("profile-time").is_some() {
+            Mode::Profile
+        } else {
+            Mode::Bench
+        };
+        Ok(Arguments {
+            mode,
+            filter,
+            baseline: baseline(&matches, &text)?,
+            load_baseline: text("load-baseline").map(|name| readable(&name).map(|()| name)).transpose()?,
+            sample_size: matches.get_one::<u64>("sample-size").copied().unwrap_or(SAMPLE_SIZE),
+            measurement_time: seconds("measurement-time"),
+            quick: matches.get_flag("quick"),
+            quiet: matches.get_flag("quiet"),
+            verbose: matches.get_flag("verbose"),
+        })
+    }
+
+    /// Whether a benchmark is to run.
+    pub fn selects(&self, id: &str) -> bool {
+        match &self.filter {
+            Filter::All => true,
+            Filter::Regex(regex) => regex.is_match(id),
+            Filter::Exact(exact) => id == exact,
+            Filter::Nothing => false,
+        }
+    }
+
+    /// The baseline the results are saved under besides `new`, if any.
+    pub fn saved_baseline(&self) -> Option<&str> {
+        match &self.baseline {
+            Baseline::Save(name) if self.load_baseline.is_none() => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The baseline the results are compared with, if any.
+    pub fn compared_baseline(&self) -> Option<&str> {
+        match &self.baseline {
+            Baseline::Save(name) | Baseline::Compare(name) => Some(name),
+            Baseline::Discard => None,
+        }
+    }
+}
+
+fn baseline(matches: &clap::ArgMatches, text: &dyn Fn(&str) -> Option<String>) -> Result<Baseline> {
+    if matches.get_flag("discard-baseline") {
+        return Ok(Baseline::Discard);
+    }
+    if let Some(name) = text("baseline").or_else(|| text("baseline-lenient")) {
+        readable(&name)?;
+        return Ok(Baseline::Compare(name));
+    }
+    match text("save-baseline") {
+        // `run` saves its rounds; a round is added by fsgauge only, so a user's `@` is refused there.
+        Some(name) => match split_round(&name) {
+            Some((stem, _)) if std::env::var_os("FSGAUGE_ROUND").is_some() => check_baseline_to_save(stem),
+            _ => check_baseline_to_save(&name),
+        }
+        .map(|()| Baseline::Save(name)),
+        None => Ok(Baseline::Save("base".to_owned())),
+    }
+}
+
+/// A baseline to read: a name, or one round of it.
+fn readable(name: &str) -> Result<()> {
+    check_baseline_to_read(split_round(name).map_or(name, |(stem, _)| stem))
+}
+
+fn positive_number(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 && number < 1e9 => Ok(number),
+        _ => Err("must be a number above 0".to_owned()),
+    }
+}
+
+fn probability(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number > 0.0 && number < 1.0 => Ok(number),
+        _ => Err("must be between 0 and 1".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Arguments> {
+        Arguments::parse(["bench"].into_iter().chain(line.split_whitespace()).map(OsString::from))
+    }
+
+    #[test]
+    fn modes_are_those_of_criterion() {
+        assert_eq!(parse("--bench").unwrap().mode, Mode::Bench);
+        assert_eq!(parse("").unwrap().mode, Mode::Test);
+        assert_eq!(parse("--bench --test").unwrap().mode, Mode::Test);
+        assert_eq!(parse("--list --format terse").unwrap().mode, Mode::List);
+        assert_eq!(parse("--bench --profile-time 5").unwrap().mode, Mode::Profile);
+        assert_eq!(parse("--bench").unwrap().saved_baseline(), Some("base"));
+        assert_eq!(parse("--bench -b v1").unwrap().saved_baseline(), None);
+    }
+
+    #[test]
+    fn what_would_escape_collide_or_panic_is_refused() {
+        for bad in [
+            "--bench --save-baseline ../x",
+            "--bench --save-baseline new",
+            "--bench --save-baseline change",
+            "--bench --save-baseline v1@2",
+            "--bench --baseline a/b",
+            "--bench --sample-size 5",
+            "--bench --measurement-time 0",
+            "--bench --warm-up-time -1",
+            "--bench --confidence-level 2",
+            "--bench (",
+            "--bench --no-such-flag",
+        ] {
+            let message = parse(bad).unwrap_err().to_string();
+            assert!(!message.contains('\n') && !message.is_empty(), "{bad}: {message}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The `main` of every bench executable: arguments, checks, then benchmark by benchmark through criterion.
+
+use super::arguments::{Arguments, Mode};
+use super::cleanup;
+use super::criterion_run;
+use super::place::Place;
+use super::preflight::{self, Target};
+use super::profile::{Profile, Sizes};
+use super::progress::{Progress, workloads_of_run};
+use super::series::Iteration;
+use super::session::Session;
+use super::settings::Settings;
+use super::workloads::{self, Planned, Workload};
+use crate::error::Kind;
+use crate::judge::criterion_files;
+use crate::workload::writers;
+use crate::{Error, Result};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// One iteration: a fresh start, the timed part, its check; what it made is gone when it returns.
+pub type Routine<'a> = Box<dyn FnMut() -> Result<Iteration> + 'a>;
+
+/// What a bench makes of a place and a parameter.
+pub enum Start<'a> {
+    /// Ready to iterate.
+    Ready(Routine<'a>),
+    /// Cannot be done there; the reason, without the id.
+    Unsupported(String),
+}
+
+/// Sets up a series of iterations; called when the benchmark is about to run, never for `--list`.
+pub type StartSeries = for<'a> fn(&'a Place, &'a Sizes, &'a str) -> Result<Start<'a>>;
+
+/// Runs the benchmarks of one workload as the command line and the environment ask.
+///
+/// Exit code: 0 all ran, 1 a benchmark failed or is missing without a stated reason, 2 refused, 130 and 143 interrupted.
+pub fn main(workload: &'static Workload, start: StartSeries) -> ExitCode {
+    writers::run_if_asked();
+    let result = run(workload, start);
+    cleanup::clean_up();
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("fsgauge: {error}");
+            ExitCode::from(if error.kind() == Kind::Refused { 2 } else { 1 })
+        }
+    }
+}
+
+fn run(workload: &'static Workload, start: StartSeries) -> Result<()> {
+    if std::env::args_os().any(|argument| argument == "--help" || argument == "-h") {
+        // Criterion prints its help and ends the process.
+        criterion_run::final_summary();
+        return Ok(());
+    }
+    let arguments = Arguments::from_process()?;
+    let settings = Settings::from_environment()?;
+    let profile = if arguments.mode == Mode::Test { Profile::Test } else { settings.profile };
+    let sizes = profile.sizes();
+    let targets = preflight::targets(&settings)?;
+    let labels: Vec<String> = targets.iter().map(|target| target.label.clone()).collect();
+    let plan = workloads::plan(workload, &sizes, &labels);
+
+    if arguments.mode == Mode::List {
+        for (index, group) in workload.groups.iter().enumerate() {
+            criterion_run::list(&arguments, group, &of_group(&plan, index));
+        }
+        return Ok(());
+    }
+    if !plan.iter().any(|planned| arguments.selects(&planned.id)) {
+        return Ok(());
+    }
+    let criterion_directory = criterion_files::criterion_directory()?;
+    if arguments.mode == Mode::Bench {
+        check_results(&arguments, &criterion_directory)?;
+    }
+    let progress = Progress::new(workload, &arguments, profile, &sizes, &labels, &criterion_directory);
+    let mut session = Session::new(workload, start, arguments, profile, sizes, criterion_directory, progress);
+    if session.arguments.load_baseline.is_some() {
+        return session.load(&plan);
+    }
+    measure(&mut session, &settings, &targets, &plan)
+}
+
+fn measure(session: &mut Session, settings: &Settings, targets: &[Target], plan: &[Planned]) -> Result<()> {
+    let selected: Vec<&'static Workload> = workloads_of_run(session.workload)
+        .into_iter()
+        .filter(|workload| {
+            let labels: Vec<String> = targets.iter().map(|target| target.label.clone()).collect();
+            let plan = workloads::plan(workload, &session.sizes, &labels);
+            plan.iter().any(|planned| session.arguments.selects(&planned.id))
+        })
+        .collect();
+    cleanup::watch_signals()?;
+    let ready = preflight::prepare(targets, settings, &session.arguments, session.profile, &selected)?;
+    for leftover in &ready.leftovers {
+        session.progress.say(&format!("removed {}, left by a run that was killed", leftover.display()));
+    }
+    for place in &ready.places {
+        let line = session.headline(place);
+        session.progress.say(&line);
+    }
+    session.run(&ready.places, plan)
+}
+
+/// Refuses what criterion would only mention or panic about: results that cannot be written, a baseline that is not there.
+fn check_results(arguments: &Arguments, directory: &Path) -> Result<()> {
+    let way_out = "set CRITERION_HOME to a directory that can be written to";
+    std::fs::create_dir_all(directory).map_err(|error| {
+        Error::io("create the directory for results", directory, &error).into_refusal().hint(way_out)
+    })?;
+    tempfile::tempfile_in(directory)
+        .map_err(|error| Error::io("write results in", directory, &error).into_refusal().hint(way_out))?;
+    let wanted = [required_baseline(arguments), arguments.load_baseline.as_deref()];
+    let known = criterion_files::list_baselines(directory)?;
+    match wanted.into_iter().flatten().find(|name| !known.iter().any(|known| known == name)) {
+        None => Ok(()),
+        Some(name) if known.is_empty() => Err(Error::refused(format!(
+            "baseline `{name}` is not there, nor any other in {}: save it first with --save-baseline {name}",
+            directory.display()
+        ))),
+        Some(name) => Err(Error::refused(format!(
+            "baseline `{name}` is not in {}, which has {}: save it first with --save-baseline {name}",
+            directory.display(),
+            known.join(", ")
+        ))),
+    }
+}
+
+/// A baseline that must exist: one that is compared with and not saved.
+fn required_baseline(arguments: &Arguments) -> Option<&str> {
+    let lenient = std::env::args_os().any(|argument| argument.to_string_lossy().starts_with("--baseline-lenient"));
+    match &arguments.baseline {
+        super::arguments::Baseline::Compare(name) if !lenient => Some(name),
+        _ => None,
+    }
+}
+
+/// The benchmarks of one group.
+pub fn of_group(plan: &[Planned], group: usize) -> Vec<Planned> {
+    plan.iter().filter(|planned| planned.group == group).cloned().collect()
+}

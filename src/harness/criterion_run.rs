@@ -1,0 +1,227 @@
+//! Handing a benchmark to criterion: one `Criterion` a benchmark, so that each can be compared, plotted and filtered on
+//! its own, with every id of the group registered, so that criterion's summary pages show all of them.
+//!
+//! Criterion estimates how long an iteration takes from the wall time of its first call, and warns whenever that leaves
+//! one iteration a sample. Our own warm-up ran before; the first call therefore only waits, for as long as makes
+//! criterion ask for the iterations a sample that were planned, and hands over the warm-up's value.
+
+use super::arguments::{Arguments, Baseline, Mode};
+use super::measurement::UnitMeasurement;
+use super::series::all_one_value;
+use super::workloads::{Group, Planned};
+use crate::judge::criterion_files::{BASELINE_FILES, benchmark_folder, read_sample};
+use crate::record::Unit;
+use crate::{Error, Result};
+use criterion::{BenchmarkFilter, BenchmarkId, Criterion, SamplingMode, Throughput};
+use std::path::Path;
+use std::time::Duration;
+
+/// How much criterion is to ask for.
+#[derive(Debug, Clone, Copy)]
+pub struct Sampling {
+    /// Iterations a sample.
+    pub per_sample: u64,
+    /// Samples.
+    pub samples: u64,
+    /// Expected wall time of an iteration, set-up included.
+    pub iteration: Duration,
+}
+
+impl Sampling {
+    /// What criterion is told the measurement takes.
+    fn measurement_time(&self) -> Duration {
+        self.iteration * u32::try_from(self.per_sample * self.samples).unwrap_or(u32::MAX)
+    }
+
+    /// How long the first call is to take, so that criterion asks for `per_sample` iterations: its rule is
+    /// `ceil(measurement_time / samples / time of the first call)`, and this is the middle of the range that gives it.
+    fn first_call(&self) -> Duration {
+        let wanted = self.per_sample as f64;
+        self.iteration.mul_f64(if self.per_sample == 1 { 1.1 } else { wanted / (wanted - 0.5) })
+    }
+}
+
+/// Shortest time that criterion's own warm-up takes for done: ours ran before.
+const WARM_UP: Duration = Duration::from_millis(1);
+
+/// One benchmark in its group.
+#[derive(Debug)]
+pub struct InGroup<'a> {
+    /// The group.
+    pub group: &'a Group,
+    /// Every benchmark of the group, in order, this one among them.
+    pub all: &'a [Planned],
+    /// This one.
+    pub this: &'a Planned,
+    /// Bytes of an iteration, where criterion is to show bytes/s.
+    pub bytes: Option<u64>,
+}
+
+fn criterion(arguments: &Arguments, unit: Unit, id: &str) -> Criterion<UnitMeasurement> {
+    let criterion = Criterion::default()
+        .with_measurement(UnitMeasurement(unit))
+        .sample_size(arguments.sample_size as usize)
+        .configure_from_args()
+        .warm_up_time(WARM_UP)
+        .with_benchmark_filter(BenchmarkFilter::Exact(id.to_owned()));
+    match &arguments.baseline {
+        // Strict comparison panics where one benchmark lacks the baseline; that is said before, and the rest goes on.
+        Baseline::Compare(name) => criterion.retain_baseline(name.clone(), false),
+        _ => criterion,
+    }
+}
+
+/// Runs one benchmark through criterion. `values` gets the number of iterations asked for and returns their sum; before
+/// sampling it is called with zero iterations, for the warm-up's value.
+pub fn measure(arguments: &Arguments, place: &InGroup<'_>, sampling: Option<Sampling>, values: impl FnMut(u64) -> f64) {
+    let mut criterion = criterion(arguments, place.group.unit, &place.this.id);
+    if let Some(sampling) = sampling {
+        criterion = criterion.measurement_time(sampling.measurement_time());
+    }
+    run(criterion, place, sampling.filter(|_| !arguments.quick && arguments.mode == Mode::Bench), values);
+}
+
+fn run(
+    mut criterion: Criterion<UnitMeasurement>,
+    place: &InGroup<'_>,
+    warm_up: Option<Sampling>,
+    mut values: impl FnMut(u64) -> f64,
+) {
+    let mut first = warm_up.is_some();
+    let mut group = criterion.benchmark_group(place.group.name);
+    group.sampling_mode(SamplingMode::Flat);
+    if let Some(bytes) = place.bytes {
+        group.throughput(Throughput::Bytes(bytes));
+    }
+    for planned in place.all {
+        group.bench_function(BenchmarkId::new(&planned.label, &planned.parameter), |bencher| {
+            bencher.iter_custom(|iterations| match warm_up.filter(|_| std::mem::take(&mut first)) {
+                Some(sampling) => {
+                    std::thread::sleep(sampling.first_call());
+                    values(0)
+                }
+                None => values(iterations),
+            });
+        });
+    }
+    group.finish();
+}
+
+/// How recorded values met the baseline.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Handed {
+    /// Criterion compared them, if there was a baseline.
+    Compared,
+    /// They and the baseline are all this one value: there is nothing to compare, and criterion 0.8.2 would panic.
+    Equal(f64),
+}
+
+/// Hands recorded samples to criterion: the mean of each sample's iterations, in order.
+///
+/// Errors: a baseline that cannot be read.
+pub fn replay(
+    arguments: &Arguments,
+    place: &InGroup<'_>,
+    criterion_directory: &Path,
+    samples: &[f64],
+    per_sample: u64,
+) -> Result<Handed> {
+    let folder = benchmark_folder(criterion_directory, place.group.name, &place.this.label, &place.this.parameter);
+    let equal = equal_to_baseline(arguments, &folder, samples)?;
+    let mut criterion = criterion(arguments, place.group.unit, &place.this.id);
+    if equal.is_some() {
+        // A baseline that is not there is compared with nothing; the sample is stored and its page drawn as ever.
+        criterion = criterion.retain_baseline("@none".to_owned(), false);
+    }
+    // Long enough that a late wake-up on a busy machine does not double it.
+    let iteration = Duration::from_millis(20);
+    let sampling = Sampling { per_sample: per_sample.max(2), samples: samples.len() as u64, iteration };
+    criterion =
+        criterion.measurement_time(if arguments.quick { Duration::from_secs(1) } else { sampling.measurement_time() });
+    let mut next = 0;
+    run(criterion, place, Some(sampling).filter(|_| !arguments.quick), |iterations| {
+        if iterations == 0 {
+            return samples[0];
+        }
+        if arguments.quick {
+            // Quick sampling doubles its iterations until 100 ms are over, which recorded values would take in no time.
+            std::thread::sleep(Duration::from_millis(60));
+        }
+        let mean = samples[next % samples.len()];
+        next += 1;
+        mean * iterations as f64
+    });
+    if equal.is_some()
+        && let Some(saved) = arguments.saved_baseline()
+    {
+        copy_baseline(&folder, saved)?;
+    }
+    Ok(equal.map_or(Handed::Compared, Handed::Equal))
+}
+
+/// The one value that both the recorded values and the baseline consist of, if they do.
+fn equal_to_baseline(arguments: &Arguments, folder: &Path, recorded: &[f64]) -> Result<Option<f64>> {
+    let Some(name) = arguments.compared_baseline() else { return Ok(None) };
+    let file = folder.join(name).join(crate::judge::criterion_files::SAMPLE_FILE);
+    if !file.exists() {
+        return Ok(None);
+    }
+    let mut all = read_sample(&file)?.averages();
+    all.extend_from_slice(recorded);
+    Ok(all_one_value(&all).then(|| all[0]))
+}
+
+/// Copies `new/` to the baseline, as criterion does when it saves one.
+fn copy_baseline(folder: &Path, name: &str) -> Result<()> {
+    let (from, to) = (folder.join("new"), folder.join(name));
+    std::fs::create_dir_all(&to).map_err(|error| Error::io("create", &to, &error))?;
+    for file in BASELINE_FILES.into_iter().filter(|file| from.join(file).exists()) {
+        std::fs::copy(from.join(file), to.join(file)).map_err(|error| Error::io("write", &to.join(file), &error))?;
+    }
+    Ok(())
+}
+
+/// Analyses stored results again (`--load-baseline`), without plots where the two are all one value.
+pub fn load(arguments: &Arguments, place: &InGroup<'_>, criterion_directory: &Path, loaded: &str) -> Result<Handed> {
+    let folder = benchmark_folder(criterion_directory, place.group.name, &place.this.label, &place.this.parameter);
+    let sample = read_sample(&folder.join(loaded).join(crate::judge::criterion_files::SAMPLE_FILE))?.averages();
+    let equal = equal_to_baseline(arguments, &folder, &sample)?;
+    let mut criterion = criterion(arguments, place.group.unit, &place.this.id);
+    if equal.is_some() {
+        criterion = criterion.retain_baseline("@none".to_owned(), false);
+    }
+    run(criterion, place, None, |_| 0.0);
+    Ok(equal.map_or(Handed::Compared, Handed::Equal))
+}
+
+/// Prints the ids, as criterion does.
+pub fn list(arguments: &Arguments, group: &Group, planned: &[Planned]) {
+    let mut criterion = Criterion::default().with_measurement(UnitMeasurement(group.unit)).configure_from_args();
+    debug_assert_eq!(arguments.mode, Mode::List);
+    let mut criterion_group = criterion.benchmark_group(group.name);
+    for planned in planned {
+        criterion_group.bench_function(BenchmarkId::new(&planned.label, &planned.parameter), |_| {});
+    }
+    criterion_group.finish();
+}
+
+/// Writes the page that lists all benchmarks.
+pub fn final_summary() {
+    Criterion::default().configure_from_args().final_summary();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn criterion_is_made_to_ask_for_the_planned_iterations() {
+        for per_sample in [1, 2, 3, 7, 100] {
+            let sampling = Sampling { per_sample, samples: 10, iteration: Duration::from_millis(30) };
+            // Criterion's rule (src/lib.rs, ActualSamplingMode::Flat), with 2 % too long a sleep.
+            let first_call = sampling.first_call().as_nanos() as f64 * 1.002;
+            let asked = (sampling.measurement_time().as_nanos() as f64 / 10.0 / first_call).ceil() as u64;
+            assert_eq!(asked, per_sample);
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! One filesystem under test: its work directory, its cold cache, its counters, and settling between iterations.
+
+use super::cleanup;
+use super::settings::CacheMethod;
+use crate::managed::{Backing, ManagedTarget};
+use crate::record::{DataCache, MetadataCache};
+use crate::sys::disk::Disk;
+use crate::sys::mountinfo::{Mounted, mounted_at};
+use crate::sys::{mount, page_cache, process_io};
+use crate::{Error, Result};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Seconds by what they were spent on.
+pub type Phases = BTreeMap<String, f64>;
+
+/// One filesystem under test, while it is measured.
+#[derive(Debug)]
+pub struct Place {
+    /// The label in the ids.
+    pub label: String,
+    /// The path the user gave.
+    pub path: PathBuf,
+    /// What is mounted there.
+    pub mounted: Mounted,
+    /// The target's own description, where `with` or `run` made it.
+    pub managed: Option<ManagedTarget>,
+    /// Block size of the filesystem, in bytes.
+    pub block_bytes: u64,
+    /// How a cold cache is made; none with `--test`, which makes none.
+    pub cache: Option<CacheMethod>,
+    /// Whether a terminal is watching: then set-up that takes long draws a bar.
+    pub interactive: bool,
+    directory: PathBuf,
+    disk: Option<Disk>,
+    phases: RefCell<Phases>,
+}
+
+/// What the caches held when the timed part began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct CacheState {
+    /// The data pages, measured.
+    pub data: DataCache,
+    /// The metadata, by the method.
+    pub metadata: MetadataCache,
+}
+
+/// Counters of reads that reached the device.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReadCounters {
+    /// Bytes this process had fetched from the storage (/proc/self/io).
+    pub process_bytes: u64,
+    /// Sectors of 512 bytes the one device below read.
+    pub device_sectors: Option<u64>,
+}
+
+impl ReadCounters {
+    /// What was read since `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: ReadCounters) -> ReadCounters {
+        ReadCounters {
+            process_bytes: self.process_bytes.saturating_sub(earlier.process_bytes),
+            device_sectors: self.device_sectors.zip(earlier.device_sectors).map(|(now, then)| now.saturating_sub(then)),
+        }
+    }
+}
+
+/// Filesystems whose only copy is the page cache: nothing can be made cold there.
+const IN_MEMORY: [&str; 3] = ["tmpfs", "ramfs", "hugetlbfs"];
+
+/// Whether a filesystem can be made cold at all, by what is mounted. An overlay is as cold as its upper directory.
+pub fn can_be_cold(mounted: &Mounted) -> bool {
+    if mounted.filesystem == "overlay" {
+        let upper = mounted.super_options.split(',').find_map(|option| option.strip_prefix("upperdir="));
+        let upper = upper.and_then(|upper| mounted_at(Path::new(upper)).ok());
+        return upper.is_none_or(|upper| upper.filesystem != "overlay" && can_be_cold(&upper));
+    }
+    !IN_MEMORY.contains(&mounted.filesystem.as_str())
+}
+
+impl Place {
+    /// A place with its work directory already made.
+    pub fn new(
+        label: String,
+        path: PathBuf,
+        mounted: Mounted,
+        managed: Option<ManagedTarget>,
+        cache: Option<CacheMethod>,
+        directory: PathBuf,
+    ) -> Result<Self> {
+        let statistics = nix::sys::statvfs::statvfs(&path)
+            .map_err(|errno| Error::io("read the block size of", &path, &errno.into()).into_refusal())?;
+        Ok(Place {
+            disk: Disk::of(&path),
+            block_bytes: statistics.block_size(),
+            interactive: std::io::IsTerminal::is_terminal(&std::io::stderr()),
+            phases: RefCell::default(),
+            label,
+            path,
+            mounted,
+            managed,
+            cache,
+            directory,
+        })
+    }
+
+    /// The directory for an iteration's files. It is empty when a benchmark begins and emptied when it ends.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Runs `work`, adding its time to `phase`.
+    pub fn phase<T>(&self, phase: &str, work: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = work();
+        self.add_time(phase, start.elapsed());
+        result
+    }
+
+    /// Adds time to a phase.
+    pub fn add_time(&self, phase: &str, time: Duration) {
+        *self.phases.borrow_mut().entry(phase.to_owned()).or_default() += time.as_secs_f64();
+    }
+
+    /// Seconds spent in a phase so far.
+    pub fn phase_seconds(&self, phase: &str) -> f64 {
+        self.phases.borrow().get(phase).copied().unwrap_or_default()
+    }
+
+    /// The phases so far, which begin anew.
+    pub fn take_phases(&self) -> Phases {
+        self.phases.take()
+    }
+
+    /// Lets the filesystem settle: everything dirty is written, so that no iteration pays for the one before.
+    pub fn settle(&self) -> Result<()> {
+        self.phase("settle", || page_cache::sync_filesystem(&self.directory))
+    }
+
+    /// The counters now.
+    pub fn read_counters(&self) -> Result<ReadCounters> {
+        Ok(ReadCounters {
+            process_bytes: process_io::read_bytes()?,
+            device_sectors: self.disk.as_ref().map(Disk::sectors_read).transpose()?,
+        })
+    }
+
+    /// Makes the caches cold and checks that no page of `witnesses` is resident; `files` are all that will be read.
+    ///
+    /// Nothing happens with `--test` (none is returned). Errors: the method fails, or pages stay resident.
+    pub fn make_cold(&self, files: &[PathBuf], witnesses: &[PathBuf]) -> Result<Option<CacheState>> {
+        let Some(method) = self.cache else { return Ok(None) };
+        self.phase("cache", || {
+            // Pages that another CPU has in a batch of its own escape a first drop.
+            let mut resident = 0;
+            for _ in 0..3 {
+                self.drop_once(method, files)?;
+                resident = count_resident(witnesses)?;
+                if resident == 0 {
+                    let metadata = match method {
+                        CacheMethod::Remount | CacheMethod::DropCaches => MetadataCache::Dropped,
+                        CacheMethod::Fadvise => MetadataCache::NotDropped,
+                    };
+                    return Ok(Some(CacheState { data: DataCache::Cold, metadata }));
+                }
+            }
+            Err(Error::failed(format!(
+                "page cache is not cold: {resident} pages of {} are still resident after {}: another process may hold \
+                 them, or the filesystem is mounted elsewhere too; choose another FSGAUGE_CACHE",
+                witnesses.first().map_or(self.directory.display(), |file| file.display()),
+                method.name()
+            )))
+        })
+    }
+
+    fn drop_once(&self, method: CacheMethod, files: &[PathBuf]) -> Result<()> {
+        page_cache::sync_filesystem(&self.directory)?;
+        match method {
+            CacheMethod::Remount => self.remount(),
+            CacheMethod::DropCaches => page_cache::drop_caches(),
+            CacheMethod::Fadvise => files.iter().try_for_each(|path| {
+                let file = File::open(path).map_err(|error| Error::io("open", path, &error))?;
+                page_cache::evict(&file).map_err(|error| error.context(path.display()))
+            }),
+        }
+    }
+
+    fn remount(&self) -> Result<()> {
+        // An exit between umount(2) and mount(2) would leave the path unmounted.
+        let _hold = cleanup::hold_exit();
+        let spec = self.mount_spec();
+        // Without a descriptor on it a loop device with autoclear is gone with its mount.
+        let _device = File::open(&spec.source).ok();
+        mount::unmount(&spec.mount_point)?;
+        mount::mount(&spec)
+    }
+
+    fn mount_spec(&self) -> mount::MountSpec {
+        match &self.managed {
+            Some(target) => mount::MountSpec {
+                source: target.source.clone(),
+                mount_point: target.path.clone(),
+                filesystem: target.filesystem.clone(),
+                options: target.mount_options.clone(),
+            },
+            None => mount::MountSpec {
+                source: PathBuf::from(&self.mounted.source),
+                mount_point: self.mounted.mount_point.clone(),
+                filesystem: self.mounted.filesystem.clone(),
+                options: self.mounted.options.clone(),
+            },
+        }
+    }
+
+    /// A remark on what is below the filesystem, where that stays warm.
+    pub fn warm_below(&self) -> Option<&'static str> {
+        let backing = self.managed.as_ref().map(|target| target.backing);
+        (backing == Some(Backing::ImageInMemory)).then_some("an image in memory is never cold below the filesystem")
+    }
+}
+
+fn count_resident(files: &[PathBuf]) -> Result<u64> {
+    files.iter().try_fold(0, |sum, path| {
+        let file = File::open(path).map_err(|error| Error::io("open", path, &error))?;
+        Ok(sum + page_cache::resident_pages(&file).map_err(|error| error.context(path.display()))?)
+    })
+}
+
+/// Every regular file below a directory.
+pub fn files_below(directory: &Path) -> Result<Vec<PathBuf>> {
+    let read = |error: std::io::Error| Error::io("read", directory, &error);
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(read)? {
+        let entry = entry.map_err(read)?;
+        if entry.file_type().map_err(read)?.is_dir() {
+            files.extend(files_below(&entry.path())?);
+        } else {
+            files.push(entry.path());
+        }
+    }
+    Ok(files)
+}
