@@ -7,6 +7,7 @@ use super::place::Place;
 use super::preflight::{self, Target};
 use super::profile::{Profile, Sizes};
 use super::progress::{Progress, workloads_of_run};
+use super::recording;
 use super::series::Iteration;
 use super::session::Session;
 use super::settings::Settings;
@@ -58,6 +59,14 @@ fn run(workload: &'static Workload, start: StartSeries) -> Result<()> {
     let settings = Settings::from_environment()?;
     let profile = if arguments.mode == Mode::Test { Profile::Test } else { settings.profile };
     let sizes = profile.sizes();
+    if let Some(directory) = recording::replay_directory() {
+        let recorded = recording::read(&directory, workload)?;
+        let criterion_directory = criterion_files::criterion_directory()?;
+        check_results(&arguments, &criterion_directory)?;
+        let progress = Progress::new(workload, &arguments, profile, &sizes, &[], &criterion_directory);
+        let mut session = Session::new(workload, start, arguments, profile, sizes, criterion_directory, progress);
+        return session.replay_recorded(recorded);
+    }
     let targets = preflight::targets(&settings)?;
     let labels: Vec<String> = targets.iter().map(|target| target.label.clone()).collect();
     let plan = workloads::plan(workload, &sizes, &labels);
@@ -72,7 +81,7 @@ fn run(workload: &'static Workload, start: StartSeries) -> Result<()> {
         return Ok(());
     }
     let criterion_directory = criterion_files::criterion_directory()?;
-    if arguments.mode == Mode::Bench {
+    if arguments.mode == Mode::Bench && recording::record_directory().is_none() {
         check_results(&arguments, &criterion_directory)?;
     }
     let progress = Progress::new(workload, &arguments, profile, &sizes, &labels, &criterion_directory);

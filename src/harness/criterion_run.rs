@@ -138,9 +138,10 @@ pub fn replay(
         // A baseline that is not there is compared with nothing; the sample is stored and its page drawn as ever.
         criterion = criterion.retain_baseline("@none".to_owned(), false);
     }
-    // Long enough that a late wake-up on a busy machine does not double it.
-    let iteration = Duration::from_millis(20);
-    let sampling = Sampling { per_sample: per_sample.max(2), samples: samples.len() as u64, iteration };
+    // The first call takes about 40 ms over all, long enough that a late wake-up on a busy machine does not double it.
+    let per_sample = per_sample.max(2);
+    let iteration = Duration::from_millis(40 / per_sample).max(Duration::from_millis(2));
+    let sampling = Sampling { per_sample, samples: samples.len() as u64, iteration };
     criterion =
         criterion.measurement_time(if arguments.quick { Duration::from_secs(1) } else { sampling.measurement_time() });
     let mut next = 0;

@@ -13,6 +13,7 @@ pub mod place;
 pub mod preflight;
 pub mod profile;
 pub mod progress;
+pub mod recording;
 pub mod series;
 pub mod session;
 pub mod set_up_bar;

@@ -11,7 +11,7 @@ use super::progress::Progress;
 use super::series::{Iteration, Series};
 use super::settings::CacheMethod;
 use super::workloads::{Planned, Workload};
-use super::{place, tables};
+use super::{place, recording, tables, workloads};
 use crate::environment::{self, Subject};
 use crate::judge::criterion_files::{ESTIMATES_FILE, benchmark_folder};
 use crate::record::{Environment, FILE_NAME, Unit};
@@ -106,10 +106,27 @@ impl Session {
             self.benchmark(place, planned, &of_group(plan, planned.group))
                 .map_err(|error| abandon(&error, planned, &self.rest))?;
         }
-        if self.arguments.mode == Mode::Bench {
+        if self.arguments.mode == Mode::Bench && recording::record_directory().is_none() {
             self.finish(&selected)?;
         }
         Ok(())
+    }
+
+    /// Hands series that were recorded elsewhere to criterion.
+    pub fn replay_recorded(&mut self, recorded: Vec<Series>) -> Result<()> {
+        let mut labels: Vec<String> = recorded.iter().map(|series| series.label.clone()).collect();
+        labels.dedup();
+        let plan = workloads::plan(self.workload, &self.sizes, &labels);
+        self.series =
+            recorded.into_iter().map(|series| ((series.label.clone(), series.parameter.clone()), series)).collect();
+        let known = |planned: &&Planned| self.series.contains_key(&(planned.label.clone(), planned.parameter.clone()));
+        let selected: Vec<&Planned> =
+            plan.iter().filter(known).filter(|planned| self.arguments.selects(&planned.id)).collect();
+        for planned in &selected {
+            remove_results(&self.folder(planned).join("new"))?;
+            self.replay(planned, &of_group(&plan, planned.group))?;
+        }
+        self.finish(&selected)
     }
 
     fn finish(&self, selected: &[&Planned]) -> Result<()> {
@@ -141,12 +158,13 @@ impl Session {
             return self
                 .skip(planned, &format!("{filesystem} keeps its only copy in the page cache, so it is never cold"));
         }
-        if self.arguments.mode == Mode::Bench {
+        let measuring = self.arguments.mode == Mode::Bench;
+        if measuring && recording::record_directory().is_none() {
             // What an earlier run left there must not be taken for this run's result, should this one fail.
             remove_results(&self.folder(planned).join("new"))?;
         }
         let key = (planned.label.clone(), planned.parameter.clone());
-        if self.arguments.mode != Mode::Bench || !self.series.contains_key(&key) {
+        if !measuring || !self.series.contains_key(&key) {
             let sizes = self.sizes.clone();
             let result = match (self.start)(place, &sizes, &planned.parameter)? {
                 Start::Unsupported(reason) => self.skip(planned, &reason),
@@ -154,6 +172,8 @@ impl Session {
             };
             clear(place.directory())?;
             result
+        } else if recording::record_directory().is_some() {
+            Ok(())
         } else {
             self.replay(planned, group)
         }
@@ -184,7 +204,8 @@ impl Session {
         };
         let sampling = self.sampling(&warm_up, wall);
         let mut iterations: Vec<Iteration> = Vec::new();
-        let as_counts = Series::is_extents(self.workload, index);
+        let recording = recording::record_directory();
+        let as_counts = recording.is_some() || Series::is_extents(self.workload, index);
         if as_counts {
             for _ in 0..sampling.per_sample * sampling.samples {
                 iterations.push(iterate(place, routine)?);
@@ -224,6 +245,11 @@ impl Session {
             health: watch.finish(),
             phases: place.take_phases(),
         };
+        if let Some(directory) = recording {
+            recording::write(&directory, &series)?;
+            self.series.insert((planned.label.clone(), planned.parameter.clone()), series);
+            return Ok(());
+        }
         for fault in &series.health.faults {
             self.progress.say(&format!("the kernel logged a fault, so {} is invalid: {fault}", planned.id));
         }
@@ -272,6 +298,10 @@ impl Session {
 
     fn sampling(&self, warm_up: &Iteration, wall: Duration) -> Sampling {
         let samples = self.arguments.sample_size;
+        if recording::record_directory().is_some() {
+            // A fixed number, so that two virtual machines do the same work.
+            return Sampling { per_sample: 1, samples, iteration: wall };
+        }
         // Shorter first calls would end before criterion's own warm-up time.
         let iteration = wall.max(Duration::from_millis(2));
         let fitting = |time: Duration| time.as_secs_f64() / samples as f64 / iteration.as_secs_f64();
