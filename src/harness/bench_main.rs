@@ -55,6 +55,7 @@ fn run(workload: &'static Workload, start: StartSeries) -> Result<()> {
         criterion_run::final_summary();
         return Ok(());
     }
+    cleanup::watch_signals()?;
     let arguments = Arguments::from_process()?;
     let settings = Settings::from_environment()?;
     let profile = if arguments.mode == Mode::Test { Profile::Test } else { settings.profile };
@@ -101,7 +102,6 @@ fn measure(session: &mut Session, settings: &Settings, targets: &[Target], plan:
             plan.iter().any(|planned| session.arguments.selects(&planned.id))
         })
         .collect();
-    cleanup::watch_signals()?;
     let ready = preflight::prepare(targets, settings, &session.arguments, session.profile, &selected)?;
     for leftover in &ready.leftovers {
         session.progress.say(&format!("removed {}, left by a run that was killed", leftover.display()));

@@ -9,7 +9,7 @@ use super::arguments::{Arguments, Baseline, Mode};
 use super::measurement::UnitMeasurement;
 use super::series::all_one_value;
 use super::workloads::{Group, Planned};
-use crate::judge::criterion_files::{BASELINE_FILES, benchmark_folder, read_sample};
+use crate::judge::criterion_files::{BASELINE_FILES, SAMPLE_FILE, benchmark_folder, read_sample};
 use crate::record::Unit;
 use crate::{Error, Result};
 use criterion::{BenchmarkFilter, BenchmarkId, Criterion, SamplingMode, Throughput};
@@ -112,12 +112,14 @@ fn run(
     group.finish();
 }
 
-/// How recorded values met the baseline.
+/// How recorded values meet the baseline.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Handed {
-    /// Criterion compared them, if there was a baseline.
-    Compared,
-    /// They and the baseline are all this one value: there is nothing to compare, and criterion 0.8.2 would panic.
+pub enum Meeting {
+    /// Criterion compares them, if there is a baseline.
+    Usual,
+    /// Most of them are one value: criterion 0.8.2 compares them, but may panic when it plots the comparison.
+    MostlyOneValue,
+    /// They and the baseline are all this one value: there is nothing to compare, and criterion would find p = NaN.
     Equal(f64),
 }
 
@@ -130,22 +132,44 @@ pub fn replay(
     criterion_directory: &Path,
     samples: &[f64],
     per_sample: u64,
-) -> Result<Handed> {
+) -> Result<Meeting> {
     let folder = benchmark_folder(criterion_directory, place.group.name, &place.this.label, &place.this.parameter);
-    let equal = equal_to_baseline(arguments, &folder, samples)?;
-    let mut criterion = criterion(arguments, place.group.unit, &place.this.id);
-    if equal.is_some() {
-        // A baseline that is not there is compared with nothing; the sample is stored and its page drawn as ever.
-        criterion = criterion.retain_baseline("@none".to_owned(), false);
+    let meeting = meeting(arguments, &folder, samples)?;
+    let usual = || criterion(arguments, place.group.unit, &place.this.id);
+    // A baseline that is not there is compared with nothing; the sample is stored and its page drawn as ever.
+    let uncompared = || usual().retain_baseline("@none".to_owned(), false);
+    let replay = |criterion| replay_once(criterion, arguments, place, samples, per_sample);
+    match meeting {
+        Meeting::Usual => replay(usual()),
+        Meeting::MostlyOneValue => {
+            // Once for the page, once for the comparison; what is printed is the second alone.
+            silently(|| replay(uncompared()))?;
+            replay(usual().without_plots());
+        }
+        Meeting::Equal(_) => {
+            replay(uncompared());
+            if let Some(saved) = arguments.saved_baseline() {
+                copy_baseline(&folder, saved)?;
+            }
+        }
     }
+    Ok(meeting)
+}
+
+fn replay_once(
+    criterion: Criterion<UnitMeasurement>,
+    arguments: &Arguments,
+    place: &InGroup<'_>,
+    samples: &[f64],
+    per_sample: u64,
+) {
     // The first call takes about 40 ms over all, long enough that a late wake-up on a busy machine does not double it.
     let per_sample = per_sample.max(2);
     let iteration = Duration::from_millis(40 / per_sample).max(Duration::from_millis(2));
     let sampling = Sampling { per_sample, samples: samples.len() as u64, iteration };
-    criterion =
-        criterion.measurement_time(if arguments.quick { Duration::from_secs(1) } else { sampling.measurement_time() });
+    let time = if arguments.quick { Duration::from_secs(1) } else { sampling.measurement_time() };
     let mut next = 0;
-    run(criterion, place, Some(sampling).filter(|_| !arguments.quick), |iterations| {
+    run(criterion.measurement_time(time), place, Some(sampling).filter(|_| !arguments.quick), |iterations| {
         if iterations == 0 {
             return samples[0];
         }
@@ -157,24 +181,43 @@ pub fn replay(
         next += 1;
         mean * iterations as f64
     });
-    if equal.is_some()
-        && let Some(saved) = arguments.saved_baseline()
-    {
-        copy_baseline(&folder, saved)?;
-    }
-    Ok(equal.map_or(Handed::Compared, Handed::Equal))
 }
 
-/// The one value that both the recorded values and the baseline consist of, if they do.
-fn equal_to_baseline(arguments: &Arguments, folder: &Path, recorded: &[f64]) -> Result<Option<f64>> {
-    let Some(name) = arguments.compared_baseline() else { return Ok(None) };
-    let file = folder.join(name).join(crate::judge::criterion_files::SAMPLE_FILE);
+/// How these samples meet the baseline, decided before criterion sees them.
+fn meeting(arguments: &Arguments, folder: &Path, samples: &[f64]) -> Result<Meeting> {
+    let Some(name) = arguments.compared_baseline() else { return Ok(Meeting::Usual) };
+    let file = folder.join(name).join(SAMPLE_FILE);
     if !file.exists() {
-        return Ok(None);
+        return Ok(Meeting::Usual);
     }
     let mut all = read_sample(&file)?.averages();
-    all.extend_from_slice(recorded);
-    Ok(all_one_value(&all).then(|| all[0]))
+    all.extend_from_slice(samples);
+    Ok(if all_one_value(&all) {
+        Meeting::Equal(all[0])
+    } else if may_resample_to_one_value(&all) {
+        Meeting::MostlyOneValue
+    } else {
+        Meeting::Usual
+    })
+}
+
+/// Whether a bootstrap of the pooled samples may draw one value alone: then a t is NaN, and if it is the first one, the
+/// plot of the comparison panics (criterion 0.8.2, kde.rs). One run in a million is few enough.
+fn may_resample_to_one_value(pooled: &[f64]) -> bool {
+    let mut sorted = pooled.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let most = sorted.chunk_by(|first, second| all_one_value(&[*first, *second])).map(<[f64]>::len).max().unwrap_or(0);
+    (most as f64 / pooled.len() as f64).powi(pooled.len() as i32) > 1e-6
+}
+
+/// Runs `work` with standard output sent to /dev/null.
+fn silently(work: impl FnOnce()) -> Result<()> {
+    let system = |error: std::io::Error| Error::failed(format!("cannot silence standard output: {error}"));
+    let null = std::fs::File::options().write(true).open("/dev/null").map_err(system)?;
+    let own = nix::unistd::dup(std::io::stdout()).map_err(|errno| system(errno.into()))?;
+    nix::unistd::dup2_stdout(&null).map_err(|errno| system(errno.into()))?;
+    work();
+    nix::unistd::dup2_stdout(&own).map_err(|errno| system(errno.into()))
 }
 
 /// Copies `new/` to the baseline, as criterion does when it saves one.
@@ -187,17 +230,19 @@ fn copy_baseline(folder: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Analyses stored results again (`--load-baseline`), without plots where the two are all one value.
-pub fn load(arguments: &Arguments, place: &InGroup<'_>, criterion_directory: &Path, loaded: &str) -> Result<Handed> {
+/// Analyses stored results again (`--load-baseline`), without plots where criterion cannot draw the comparison.
+pub fn load(arguments: &Arguments, place: &InGroup<'_>, criterion_directory: &Path, loaded: &str) -> Result<Meeting> {
     let folder = benchmark_folder(criterion_directory, place.group.name, &place.this.label, &place.this.parameter);
-    let sample = read_sample(&folder.join(loaded).join(crate::judge::criterion_files::SAMPLE_FILE))?.averages();
-    let equal = equal_to_baseline(arguments, &folder, &sample)?;
-    let mut criterion = criterion(arguments, place.group.unit, &place.this.id);
-    if equal.is_some() {
-        criterion = criterion.retain_baseline("@none".to_owned(), false);
-    }
+    let samples = read_sample(&folder.join(loaded).join(SAMPLE_FILE))?.averages();
+    let meeting = meeting(arguments, &folder, &samples)?;
+    let criterion = criterion(arguments, place.group.unit, &place.this.id);
+    let criterion = match meeting {
+        Meeting::Usual => criterion,
+        Meeting::MostlyOneValue => criterion.without_plots(),
+        Meeting::Equal(_) => criterion.retain_baseline("@none".to_owned(), false),
+    };
     run(criterion, place, None, |_| 0.0);
-    Ok(equal.map_or(Handed::Compared, Handed::Equal))
+    Ok(meeting)
 }
 
 /// Prints the ids, as criterion does.
@@ -219,6 +264,15 @@ pub fn final_summary() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn samples_whose_comparison_criterion_cannot_plot_are_known() {
+        let mut pooled = vec![1.0; 19];
+        pooled.push(1.5);
+        assert!(may_resample_to_one_value(&pooled));
+        let distinct: Vec<f64> = (1..=20).map(f64::from).collect();
+        assert!(!may_resample_to_one_value(&distinct));
+    }
 
     #[test]
     fn criterion_is_made_to_ask_for_the_planned_iterations() {

@@ -4,7 +4,7 @@
 use super::arguments::{Arguments, Mode};
 use super::bench_main::{Routine, Start, StartSeries, of_group};
 use super::cleanup;
-use super::criterion_run::{self, Handed, InGroup, Sampling};
+use super::criterion_run::{self, InGroup, Meeting, Sampling};
 use super::place::Place;
 use super::profile::{Profile, Sizes};
 use super::progress::Progress;
@@ -335,14 +335,14 @@ impl Session {
         };
         let bytes = series.bytes(this);
         let in_group = InGroup { group: this, all: group, this: planned, bytes };
-        let handed =
+        let meeting =
             criterion_run::replay(&self.arguments, &in_group, &self.criterion_directory, &samples, series.per_sample)?;
-        self.say_equal(planned, handed);
+        self.say_equal(planned, meeting);
         self.store(planned)
     }
 
-    fn say_equal(&self, planned: &Planned, handed: Handed) {
-        if let Handed::Equal(value) = handed {
+    fn say_equal(&self, planned: &Planned, meeting: Meeting) {
+        if let Meeting::Equal(value) = meeting {
             let unit = match self.workload.groups[planned.group].unit {
                 Unit::Extents if value == 1.0 => "extent",
                 Unit::Extents => "extents",
@@ -393,8 +393,8 @@ impl Session {
             let group = of_group(plan, planned.group);
             let this = &self.workload.groups[planned.group];
             let in_group = InGroup { group: this, all: &group, this: planned, bytes: None };
-            let handed = criterion_run::load(&self.arguments, &in_group, &self.criterion_directory, &loaded)?;
-            self.say_equal(planned, handed);
+            let meeting = criterion_run::load(&self.arguments, &in_group, &self.criterion_directory, &loaded)?;
+            self.say_equal(planned, meeting);
         }
         criterion_run::final_summary();
         Ok(())
