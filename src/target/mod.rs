@@ -7,5 +7,6 @@ pub mod image;
 pub mod make;
 pub mod mkfs;
 pub mod plan;
+pub mod readiness;
 pub mod supervise;
 pub mod with;
