@@ -166,14 +166,13 @@ fn baseline(criterion_home: &Path, name: &str) -> Result<String> {
 fn asked(plans: &Plans, paths: &[(String, PathBuf)], benches: &Benches, criterion: &[OsString]) -> Result<Asked> {
     let targets = plans.targets.iter().map(|target| match &target.action {
         Action::Make { recipe, device, .. } => {
-            let device = device.as_ref().map(|device| device.device.path.display().to_string()).unwrap_or_default();
-            let how = [
-                mkfs::command_line(recipe).join(" "),
-                recipe.mount_options.clone(),
-                format!("{:?}", recipe.storage),
-                device,
-            ];
-            format!("{}={} ({})", target.label, target.target, how.join("; "))
+            let place = match device {
+                Some(device) => device.device.path.display().to_string(),
+                None => recipe.storage.to_string(),
+            };
+            let mkfs = mkfs::command_line(recipe).join(" ");
+            let how = [mkfs, recipe.mount_options.clone(), place].into_iter().filter(|part| !part.is_empty());
+            format!("{}={} ({})", target.label, target.target, how.collect::<Vec<_>>().join("; "))
         }
         Action::Existing(path) => format!("{}={}", target.label, path.display()),
     });

@@ -7,6 +7,8 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// The signals that ask a process to end.
@@ -49,13 +51,13 @@ pub fn status_of_signal(signal: i32) -> u8 {
 }
 
 impl Signals {
-    /// Blocks the signals that ask for an end, and SIGCHLD, from here on. Commands started through std begin with none blocked.
+    /// Blocks the signals that ask for an end, and SIGCHLD, from here on. Commands inherit that: see [`unblock_in`].
     pub fn block() -> Result<Self> {
         // SAFETY: the default action installs no handler, so nothing can run in one. An inherited "ignore" (nohup-like
         // parents) would make the kernel reap children before they are waited for.
         unsafe { nix::sys::signal::signal(Signal::SIGCHLD, SigHandler::SigDfl) }
             .map_err(|e| failed("set SIGCHLD to its default", e))?;
-        let set: SigSet = ENDING.into_iter().chain([Signal::SIGCHLD]).collect();
+        let set = blocked();
         sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), None).map_err(|e| failed("block signals", e))?;
         let descriptor = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .map_err(|e| failed("watch signals", e))?;
@@ -109,6 +111,19 @@ impl Signals {
                 deadline = deadline.or(Some(Instant::now() + patience));
             }
         }
+    }
+}
+
+fn blocked() -> SigSet {
+    ENDING.into_iter().chain([Signal::SIGCHLD]).collect()
+}
+
+/// Lets a command begin with the signals that [`Signals::block`] blocked: it would never hear of a Ctrl-C otherwise.
+pub fn unblock_in(command: &mut Command) {
+    let set = blocked();
+    // SAFETY: between fork and exec only sigprocmask is called, which is async-signal-safe and allocates nothing.
+    unsafe {
+        command.pre_exec(move || sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&set), None).map_err(std::io::Error::from));
     }
 }
 

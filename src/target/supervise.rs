@@ -11,7 +11,7 @@
 //! reach COMMAND as they would without fsgauge.
 
 use crate::sys::namespace::{self, Isolation, Side};
-use crate::sys::signals::{End, Signals, status_of_signal};
+use crate::sys::signals::{End, Signals, status_of_signal, unblock_in};
 use crate::{Error, Result};
 use nix::unistd::Pid;
 use std::io::ErrorKind;
@@ -75,6 +75,7 @@ pub enum Outcome {
 ///
 /// Errors: it cannot be waited for.
 pub fn run_command(signals: &mut Signals, command: &mut Command) -> Result<Outcome> {
+    unblock_in(command);
     match command.spawn() {
         Ok(child) => Ok(Outcome::Ended(signals.wait_for(Pid::from_raw(child.id() as i32), None)?)),
         Err(e) => {
