@@ -1,9 +1,9 @@
 //! Images: sparse files without a name, so that they are gone with the last process that has them.
 
 use crate::{Error, Result, units};
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// tmpfs' number (linux/magic.h): an image there is in memory whatever it is called.
 const TMPFS_MAGIC: i64 = 0x0102_1994;
@@ -12,22 +12,9 @@ const TMPFS_MAGIC: i64 = 0x0102_1994;
 ///
 /// Errors: the folder cannot be written, or its filesystem cannot hold such a file.
 pub fn in_file(folder: &Path, size_bytes: u64) -> Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).mode(0o600);
-    let file = match options.clone().custom_flags(libc::O_TMPFILE).open(folder) {
-        // Not every filesystem has O_TMPFILE (NFS, older overlayfs): a name for a moment, then none.
-        Err(e)
-            if matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT)) && folder.is_dir() =>
-        {
-            let name = folder.join(format!(".fsgauge-image-{}", std::process::id()));
-            let file = options.create_new(true).open(&name).map_err(|e| Error::io("make the image", &name, &e))?;
-            std::fs::remove_file(&name).map_err(|e| Error::io("unlink the image", &name, &e))?;
-            file
-        }
-        other => other.map_err(|e| {
-            Error::io("make an image in", folder, &e).hint("name a writable directory with --image-dir")
-        })?,
-    };
+    // O_TMPFILE; where the filesystem has none (NFS, older overlayfs), a random name for a moment.
+    let file = tempfile::tempfile_in(folder)
+        .map_err(|e| Error::io("make an image in", folder, &e).hint("name a writable directory with --image-dir"))?;
     file.set_len(size_bytes).map_err(|e| {
         Error::io(&format!("make an image of {} in", units::format_size(size_bytes)), folder, &e)
             .hint("its filesystem may limit file sizes: lower the size or use --image-dir")
@@ -38,7 +25,10 @@ pub fn in_file(folder: &Path, size_bytes: u64) -> Result<File> {
 /// Makes an image of `size_bytes` in memory. Its pages are memory until the last user is gone.
 pub fn in_memory(size_bytes: u64) -> Result<File> {
     use nix::sys::memfd::{MFdFlags, memfd_create};
-    let descriptor = memfd_create(c"fsgauge-image", MFdFlags::MFD_CLOEXEC)
+    // A name of its own for each: mkfs.btrfs takes two loop devices for one if their images are called the same.
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let name = format!("fsgauge-image-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+    let descriptor = memfd_create(name.as_str(), MFdFlags::MFD_CLOEXEC)
         .map_err(|e| Error::failed(format!("cannot make an image in memory: {}", std::io::Error::from(e))))?;
     let file = File::from(descriptor);
     file.set_len(size_bytes).map_err(|e| {
