@@ -27,6 +27,10 @@ pub struct ManagedTarget {
     pub mkfs_version: String,
     /// What holds the blocks.
     pub backing: Backing,
+    /// Whether the loop device reads and writes its image with direct I/O, as the kernel says. An image file without it
+    /// is cached on the host too: never really cold. False where there is no loop device.
+    #[serde(default)]
+    pub direct_io: bool,
     /// Size of the device, in bytes.
     pub size_bytes: u64,
 }

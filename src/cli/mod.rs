@@ -3,6 +3,9 @@
 //! Each subcommand is one file beside this one: a clap `Arguments` and a `run` that returns the exit code.
 
 mod extents;
+mod run;
+mod targets;
+mod with;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -19,6 +22,9 @@ struct Arguments {
 enum Command {
     /// Count the extents of files as filefrag does.
     Extents(extents::Arguments),
+    Run(run::Arguments),
+    Targets(targets::Arguments),
+    With(with::Arguments),
 }
 
 /// Parses the arguments and runs the subcommand.
@@ -30,6 +36,9 @@ pub fn main() -> ExitCode {
 fn run(command: Command) -> ExitCode {
     match command {
         Command::Extents(arguments) => extents::run(arguments),
+        Command::Run(arguments) => run::run(arguments),
+        Command::Targets(arguments) => targets::run(arguments),
+        Command::With(arguments) => with::run(arguments),
     }
 }
 

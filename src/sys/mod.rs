@@ -13,3 +13,4 @@ pub mod namespace;
 pub mod page_cache;
 pub mod process_io;
 pub mod shared_mapping;
+pub mod signals;

@@ -32,14 +32,16 @@ pub enum Side {
         /// Closing it, or dying, tells the child that its parent is gone.
         alive: OwnedFd,
     },
-    /// In the new process.
-    Child,
+    /// In the new process. It must end with the status of its work and never return into its caller's code.
+    Child {
+        /// Whether its namespaces are ready. If not, it has to say so and end.
+        ready: Result<()>,
+    },
 }
 
 /// fork(2) into new namespaces. The child dies with this process. This process must have one thread only.
 ///
-/// Errors: in the parent, no right to namespaces (says which setting); in the child, /proc or the mounts cannot be made
-/// private. The caller ends the child in that case.
+/// Errors: no right to namespaces (says which setting), or fork failed; always in the calling process.
 pub fn fork_isolated(isolation: Isolation) -> Result<Side> {
     let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
     match isolation {
@@ -62,13 +64,11 @@ pub fn fork_isolated(isolation: Isolation) -> Result<Side> {
         ForkResult::Parent { child } => Ok(Side::Parent { child, alive }),
         ForkResult::Child => {
             drop(alive);
-            die_with_parent(&watched)?;
-            if isolation != Isolation::None {
-                own_mounts_and_proc()?;
-            }
-            // Kept open to the end: it costs one descriptor and must not be closed before the check above.
-            std::mem::forget(watched);
-            Ok(Side::Child)
+            let ready = die_with_parent(&watched).and_then(|()| match isolation {
+                Isolation::None => Ok(()),
+                Isolation::Root | Isolation::User => own_mounts_and_proc(),
+            });
+            Ok(Side::Child { ready })
         }
     }
 }

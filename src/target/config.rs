@@ -64,6 +64,19 @@ pub enum Storage {
     },
 }
 
+impl fmt::Display for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Storage::ImageFile { size_bytes } => write!(f, "image file of {}", units::format_size(*size_bytes)),
+            Storage::ImageInMemory { size_bytes } => {
+                write!(f, "image of {} in memory", units::format_size(*size_bytes))
+            }
+            Storage::BlockDevice => f.write_str("block device"),
+            Storage::Memory { size_bytes } => write!(f, "memory, at most {}", units::format_size(*size_bytes)),
+        }
+    }
+}
+
 /// One target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetConfig {

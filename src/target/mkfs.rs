@@ -1,6 +1,7 @@
 //! mkfs: the command a recipe stands for, what it needs, and running it without a question or a leftover.
 
 use super::config::{Filesystem, Recipe};
+use crate::sys::signals::unblock_in;
 use crate::{Error, Result, units};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -103,7 +104,10 @@ pub fn run(recipe: &Recipe, device: &Path) -> Result<()> {
     let Some((name, options)) = words.split_first() else { return Ok(()) };
     let package = program(recipe.filesystem).map_or("", |(_, package)| package);
     let program = find_program(name).ok_or_else(|| not_installed(name, package))?;
-    let output = Command::new(&program).args(options).arg(device).stdin(Stdio::null()).output();
+    let mut command = Command::new(&program);
+    command.args(options).arg(device).stdin(Stdio::null());
+    unblock_in(&mut command);
+    let output = command.output();
     let output = output.map_err(|e| Error::io("run", &program, &e))?;
     if output.status.success() {
         return Ok(());

@@ -1,4 +1,15 @@
 //! Targets: filesystems that fsgauge makes, mounts and takes down (DESIGN 2.7). Layer 4.
 
+pub mod bench_executables;
+pub mod catalog;
 pub mod config;
+pub mod device_safety;
+pub mod image;
+pub mod make;
 pub mod mkfs;
+pub mod plan;
+pub mod readiness;
+pub mod rounds;
+pub mod run;
+pub mod supervise;
+pub mod with;

@@ -1,0 +1,162 @@
+//! Where the benchmarks' executables are: beside this one in a bundle, else as cargo builds them.
+
+use crate::{Error, Result};
+use serde::Deserialize;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// One benchmark executable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BenchExecutable {
+    /// The workload's name, such as `preallocation`.
+    pub name: String,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// The executables and where criterion keeps their results.
+#[derive(Debug)]
+pub struct Benches {
+    /// Sorted by name.
+    pub executables: Vec<BenchExecutable>,
+    /// criterion's directory, absolute: CRITERION_HOME, else `./criterion` in a bundle, else `criterion` in cargo's target directory.
+    pub criterion_home: PathBuf,
+    /// The directory to start them in: cargo starts them in the package's.
+    pub folder: PathBuf,
+}
+
+/// The folder of a bundle that holds them.
+pub const BUNDLE_FOLDER: &str = "benches";
+
+/// Finds them; `wanted` names some of them, none means all.
+///
+/// Errors: neither a bundle nor a source tree, cargo cannot build, or a wanted name that is not there.
+pub fn find(wanted: &[String]) -> Result<Benches> {
+    let mut benches = match in_bundle()? {
+        Some(benches) => benches,
+        None => through_cargo(&["bench", "--no-run"], &[])?,
+    };
+    if let Some(unknown) = wanted.iter().find(|name| !benches.executables.iter().any(|bench| bench.name == **name)) {
+        let known = benches.executables.iter().map(|bench| bench.name.as_str()).collect::<Vec<_>>().join(", ");
+        return Err(Error::refused(format!("there is no benchmark `{unknown}`; there are {known}")));
+    }
+    benches.executables.retain(|bench| wanted.is_empty() || wanted.contains(&bench.name));
+    Ok(benches)
+}
+
+/// The executables beside this one, if it lies in a bundle.
+fn in_bundle() -> Result<Option<Benches>> {
+    let here =
+        std::env::current_exe().map_err(|e| Error::failed(format!("cannot tell where fsgauge itself is: {e}")))?;
+    let folder = here.parent().unwrap_or(Path::new("/")).join(BUNDLE_FOLDER);
+    let mut executables: Vec<BenchExecutable> = std::fs::read_dir(&folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| {
+            nix::unistd::access(&entry.path(), nix::unistd::AccessFlags::X_OK).is_ok() && entry.path().is_file()
+        })
+        .map(|entry| BenchExecutable { name: entry.file_name().to_string_lossy().into_owned(), path: entry.path() })
+        .collect();
+    if executables.is_empty() {
+        return Ok(None);
+    }
+    executables.sort_by(|a, b| a.name.cmp(&b.name));
+    let folder = current_folder()?;
+    let criterion_home = folder.join(std::env::var_os("CRITERION_HOME").unwrap_or_else(|| "criterion".into()));
+    Ok(Some(Benches { executables, criterion_home, folder }))
+}
+
+/// What this process calls "here".
+pub fn current_folder() -> Result<PathBuf> {
+    std::env::current_dir()
+        .map_err(|e| Error::refused(format!("the current directory cannot be used: {e}; change to one that exists")))
+}
+
+/// A line of `--message-format=json`; the other kinds and keys are of no interest.
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    target: Option<CargoTarget>,
+    executable: Option<PathBuf>,
+    manifest_path: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct CargoTarget {
+    name: String,
+    kind: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    target_directory: PathBuf,
+}
+
+/// Builds the benchmarks by cargo (`words`: subcommand and options) and takes their paths from what cargo says.
+///
+/// Errors: no source tree, no cargo, or it does not build (cargo's own messages are on stderr).
+pub fn through_cargo(words: &[&str], environment: &[(&str, OsString)]) -> Result<Benches> {
+    let manifest = manifest()?;
+    let output = cargo(words, &manifest, &["--message-format=json-render-diagnostics"], environment)?;
+    let mut executables = Vec::new();
+    for line in output.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"{")) {
+        let Ok(message) = serde_json::from_slice::<Message>(line) else { continue };
+        let ours = message.manifest_path.is_some_and(|path| path == manifest);
+        if let (true, "compiler-artifact", Some(target), Some(path)) =
+            (ours, message.reason.as_str(), message.target, message.executable)
+            && target.kind.iter().any(|kind| kind == "bench")
+        {
+            executables.push(BenchExecutable { name: target.name, path });
+        }
+    }
+    if executables.is_empty() {
+        return Err(Error::failed(format!("cargo {} built no benchmark of {}", words.join(" "), manifest.display())));
+    }
+    executables.sort_by(|a, b| a.name.cmp(&b.name));
+    let metadata = cargo(&["metadata", "--no-deps", "--format-version", "1"], &manifest, &[], environment)?;
+    let metadata: Metadata = serde_json::from_slice(&metadata)
+        .map_err(|e| Error::failed(format!("cannot read what cargo metadata says: {e}")))?;
+    let folder = manifest.parent().unwrap_or(Path::new("/")).to_path_buf();
+    let criterion_home = match std::env::var_os("CRITERION_HOME") {
+        Some(home) => folder.join(home),
+        None => metadata.target_directory.join("criterion"),
+    };
+    Ok(Benches { executables, criterion_home, folder })
+}
+
+/// Runs cargo on the manifest and returns its stdout. CARGO_TARGET_DIR stays as the user has it.
+fn cargo(words: &[&str], manifest: &Path, more: &[&str], environment: &[(&str, OsString)]) -> Result<Vec<u8>> {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(&program);
+    command.args(words).arg("--manifest-path").arg(manifest).args(more);
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(|e| {
+        Error::io("run", Path::new(&program), &e)
+            .hint("without cargo, unpack a bundle (`fsgauge bundle`) and run that")
+            .into_refusal()
+    })?;
+    if !output.status.success() {
+        return Err(Error::failed(format!("cargo {}: {}", words.join(" "), output.status)));
+    }
+    Ok(output.stdout)
+}
+
+/// This package's Cargo.toml: above the current directory, else where it was compiled.
+pub fn manifest() -> Result<PathBuf> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let above = here.ancestors().map(|folder| folder.join("Cargo.toml"));
+    let compiled = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    above.chain([compiled]).find(|file| is_ours(file)).ok_or_else(|| {
+        Error::refused(
+            "there are no benchmarks here: run in the source tree of fsgauge, or from an unpacked bundle (`fsgauge bundle`)",
+        )
+    })
+}
+
+fn is_ours(manifest: &Path) -> bool {
+    let Ok(text) = std::fs::read_to_string(manifest) else { return false };
+    let Ok(table) = text.parse::<toml::Table>() else { return false };
+    table.get("package").and_then(|package| package.get("name")?.as_str()) == Some(env!("CARGO_PKG_NAME"))
+}
