@@ -6,7 +6,6 @@ pub mod disk;
 pub mod fallocate;
 pub mod fiemap;
 pub mod kernel_log;
-pub mod fallocate;
 pub mod loop_device;
 pub mod mount;
 pub mod mountinfo;
