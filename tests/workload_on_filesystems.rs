@@ -13,7 +13,8 @@ use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Mutex;
-use workload_support::{ALL, BTRFS, EXT2, EXT3, EXT4, EXT4_1K, Filesystem, TMPFS, XFS, names, on};
+use std::time::{Duration, Instant};
+use workload_support::{ALL, BTRFS, BTRFS_ZSTD, EXT2, EXT3, EXT4, EXT4_1K, Filesystem, TMPFS, XFS, names, on};
 
 const MIB: u64 = 1 << 20;
 
@@ -123,8 +124,12 @@ fn a_full_filesystem_is_an_error_that_says_so_and_never_sigbus() {
             assert_eq!(names(directory), before, "the file is gone");
             page_cache::sync_filesystem(directory).unwrap();
         }
-        // The space is back: what fitted before fits again.
-        preallocation::iterate(Method::Write8k, &file, 4 * MIB).unwrap();
+        // The space is back: what fitted before fits again. ext3 and ext4 give blocks back a moment after the commit.
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while let Err(error) = preallocation::iterate(Method::Write8k, &file, 4 * MIB) {
+            assert!(Instant::now() < deadline, "{} after everything was removed: {error}", filesystem.name);
+            page_cache::sync_filesystem(directory).unwrap();
+        }
         fs::remove_file(&file).unwrap();
 
         let buffer = payload::incompressible(MIB as usize, 1);
@@ -290,9 +295,122 @@ fn with_blocks_below_the_page_size_reads_of_written_blocks_touch_no_device() {
             let during_writes = read_bytes() - before;
             // Not to the byte: a block of metadata may be read. A page a write it is on the control.
             assert_eq!(during_writes > MIB, writes_read, "{} read {during_writes} bytes", filesystem.name);
-            let before = read_bytes();
-            partial_page_reads::read_phase(&opened, &writes).unwrap();
-            assert_eq!(read_bytes() - before, 0, "{}: reads of blocks just written", filesystem.name);
+            // Somebody else on the machine may drop all caches in between; not three times in a row.
+            let reads_nothing = (0..3).any(|_| {
+                let before = read_bytes();
+                partial_page_reads::read_phase(&opened, &writes).unwrap();
+                let nothing = read_bytes() == before;
+                partial_page_reads::write_phase(&opened, &writes, &blocks).unwrap();
+                nothing
+            });
+            assert!(reads_nothing, "{}: reads of blocks just written", filesystem.name);
         });
     }
+}
+
+/// Bytes in use on a filesystem after a sync.
+fn used_bytes(directory: &Path) -> u64 {
+    page_cache::sync_filesystem(directory).unwrap();
+    let status = nix::sys::statvfs::statvfs(directory).unwrap();
+    (status.blocks() - status.blocks_free()) * status.fragment_size()
+}
+
+#[test]
+fn a_compressing_filesystem_cannot_compress_what_is_written_but_for_the_zeros_of_preallocation() {
+    if !can_mount() {
+        return;
+    }
+    let buffer = payload::incompressible(MIB as usize, 5);
+    let plan = tree::plan(&TreeParameters { files: 100, directories: 10, max_file_bytes: MIB, seed: 1 });
+    // Files below btrfs's inline size and its metadata are no part of this: 95 % has to be there.
+    let is_whole = |used: u64, written: u64| used * 100 >= written * 95;
+    on(&BTRFS_ZSTD, |directory| {
+        let before = used_bytes(directory);
+        interleaved_streams::iterate(directory, 2, 16 * MIB, &buffer).unwrap();
+        let streams = used_bytes(directory);
+        assert!(is_whole(streams - before, 16 * MIB), "{} bytes", streams - before);
+        partial_page_reads::prepare(&directory.join("file"), 16 * MIB, 1).unwrap();
+        let file = used_bytes(directory);
+        assert!(is_whole(file - streams, 16 * MIB), "{} bytes", file - streams);
+        let root = directory.join("tree");
+        fs::create_dir(&root).unwrap();
+        plan.generate(&root, &mut |_, _| ()).unwrap();
+        let tree = used_bytes(directory);
+        assert!(is_whole(tree - file, plan.total_bytes()), "{} of {} bytes", tree - file, plan.total_bytes());
+        // The control: zeros do vanish here, and are still counted as allocated.
+        preallocation::iterate(Method::Write8k, &directory.join("zeros"), 16 * MIB).unwrap();
+        let zeros = used_bytes(directory) - tree;
+        assert!(zeros < 4 * MIB, "{zeros} bytes");
+    });
+}
+
+#[test]
+fn two_hundred_iterations_leave_no_file_no_descriptor_and_no_mapping() {
+    if !can_mount() {
+        return;
+    }
+    let buffer = payload::incompressible(64 << 10, 5);
+    on(&EXT4, |directory| {
+        // Of this thread: other tests have files of their own open, but on other filesystems.
+        let held = || {
+            let descriptors =
+                fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+            let maps = fs::read_to_string("/proc/self/maps").unwrap();
+            let path = directory.to_str().unwrap().to_owned();
+            descriptors.filter(|target| target.starts_with(directory)).count() + maps.matches(&path).count()
+        };
+        for number in 0..200 {
+            let method = Method::ALL[number % Method::ALL.len()];
+            let file = directory.join("file");
+            preallocation::iterate(method, &file, 128 << 10).unwrap();
+            fs::remove_file(&file).unwrap();
+            let iteration = interleaved_streams::iterate(directory, 2, 64 << 10, &buffer).unwrap();
+            iteration.files.iter().for_each(|file| fs::remove_file(file).unwrap());
+            assert_eq!(held(), 0);
+        }
+        assert_eq!(names(directory), [""; 0]);
+    });
+}
+
+#[test]
+fn a_filesystem_that_is_shut_down_is_an_error_with_the_operation_and_the_path() {
+    if !can_mount() || !have(&["xfs_io"]) {
+        return;
+    }
+    on(&EXT4, |directory| {
+        let file = directory.join("file");
+        partial_page_reads::prepare(&file, MIB, 1).unwrap();
+        let opened = partial_page_reads::open(&file).unwrap();
+        page_cache::evict(opened.file()).unwrap();
+        let status =
+            std::process::Command::new("xfs_io").args(["-x", "-c", "shutdown"]).arg(directory).status().unwrap();
+        assert!(status.success());
+        let buffer = payload::incompressible(MIB as usize, 5);
+        let errors = [
+            preallocation::iterate(Method::Write4k, &directory.join("new"), MIB).map(|_| ()),
+            interleaved_streams::iterate(directory, 2, MIB, &buffer).map(|_| ()),
+            partial_page_reads::write_phase(&opened, &[0], &buffer),
+            partial_page_reads::read_phase(&opened, &[0]).map(|_| ()),
+        ];
+        for error in errors.map(Result::unwrap_err) {
+            assert_eq!(error.errno(), Some(libc::EIO), "{error}");
+            assert!(error.to_string().contains(directory.to_str().unwrap()), "{error}");
+        }
+    });
+}
+
+#[test]
+fn dropping_caches_is_refused_where_proc_sys_is_read_only() {
+    if !can_mount() {
+        return;
+    }
+    on(&TMPFS, |_| {
+        assert!(page_cache::may_drop_caches());
+        let script = "mount --bind /proc/sys /proc/sys && mount -o remount,ro,bind /proc/sys";
+        assert!(std::process::Command::new("sh").args(["-c", script]).status().unwrap().success());
+        assert!(!page_cache::may_drop_caches());
+        let error = page_cache::drop_caches().unwrap_err();
+        assert_eq!(error.errno(), Some(libc::EROFS));
+        assert!(error.to_string().contains("/proc/sys/vm/drop_caches"), "{error}");
+    });
 }

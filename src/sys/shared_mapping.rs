@@ -132,3 +132,53 @@ unsafe fn cover_with_memory(page: usize, bytes: usize) -> bool {
     let covered = unsafe { libc::mmap(page as *mut libc::c_void, bytes, protection, flags, -1, 0) };
     covered != libc::MAP_FAILED
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::page_cache::page_bytes;
+
+    fn file_of_pages(pages: usize) -> File {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len((pages * page_bytes()) as u64).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_page_that_cannot_be_had_is_kept_and_does_not_end_the_process() {
+        let file = file_of_pages(4);
+        let mut mapping = SharedMapping::new(&file, 4 * page_bytes() as u64).unwrap();
+        // Pages past the end of the file cannot be had, as blocks on a full disk cannot.
+        file.set_len(2 * page_bytes() as u64).unwrap();
+        mapping.fill_with_zeros();
+        mapping.unmap();
+        assert_eq!(mapping.fault_offset(), Some(2 * page_bytes() as u64));
+        drop(mapping);
+
+        let mut mapping = SharedMapping::new(&file, 2 * page_bytes() as u64).unwrap();
+        mapping.fill_with_zeros();
+        assert_eq!(mapping.fault_offset(), None, "the fault of another mapping is forgotten");
+    }
+
+    #[test]
+    fn the_handler_that_was_there_before_is_back_afterwards() {
+        let current = || {
+            // SAFETY: the pointer is to a live structure; nothing is changed.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                assert_eq!(libc::sigaction(libc::SIGBUS, ptr::null(), &mut action), 0);
+                action.sa_sigaction
+            }
+        };
+        let ours = on_sigbus as *const () as libc::sighandler_t;
+        let file = file_of_pages(1);
+        let mapping = SharedMapping::new(&file, page_bytes() as u64).unwrap();
+        assert_eq!(current(), ours);
+        let before = mapping.previous.sa_sigaction;
+        drop(mapping);
+        // No other test's mapping can live while this is held.
+        let _guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
+        assert_eq!(current(), before);
+        assert_ne!(before, ours);
+    }
+}

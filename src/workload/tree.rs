@@ -292,6 +292,14 @@ mod tests {
     fn the_same_parameters_give_the_same_tree_for_ever() {
         let tree = plan(&parameters());
         assert_eq!((tree.entries(), tree.total_bytes(), tree.depth()), (22_000, 5_348_543_507, 13));
+        // Which file lies where: the sum over all files of number * size * place of the directory.
+        let places = tree.directories.iter().enumerate();
+        let digest = places.fold(0u64, |sum, (place, directory)| {
+            directory.files.iter().fold(sum, |sum, &(number, bytes)| {
+                sum.wrapping_add(u64::from(number).wrapping_mul(bytes).wrapping_mul(place as u64))
+            })
+        });
+        assert_eq!(digest, 51_209_791_387_856_173);
         assert_eq!(tree, plan(&parameters()));
         assert_ne!(tree, plan(&TreeParameters { seed: 2, ..parameters() }));
     }

@@ -14,6 +14,7 @@ pub use process::run_if_asked;
 
 use crate::{Error, Result, record};
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -36,11 +37,24 @@ const EXIT_LIMIT: Duration = Duration::from_secs(30);
 /// Every writer of this process that may still run.
 static RUNNING: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
-/// Kills all writers of this process at once. For a thread that cleans up after a signal; may be called at any time.
+/// Kills all writers of this process at once, and waits up to a second until they are dead, so that none makes a file any more
+/// in a directory that is then removed. For a thread that cleans up after a signal; may be called at any time.
 pub fn kill_all() {
-    for id in running().iter() {
+    let running = running();
+    for id in running.iter() {
         send(*id, Signal::SIGKILL);
     }
+    let deadline = Instant::now() + Duration::from_secs(1);
+    while running.iter().any(|id| !is_dead(*id)) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether a child has ended. It is left to be reaped by whoever started it.
+fn is_dead(id: u32) -> bool {
+    let Ok(id) = i32::try_from(id) else { return true };
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG;
+    !matches!(waitid(Id::Pid(Pid::from_raw(id)), flags), Ok(WaitStatus::StillAlive))
 }
 
 /// Writers at work. Dropped without [`Writers::stop`], they are killed and their files removed.
@@ -66,7 +80,10 @@ impl Writers {
 
     /// [`Writers::start`] with another executable than this process's own, for one whose `main` is not ours.
     pub fn start_from(executable: &Path, directory: &Path, count: u32, file_bytes: u64, seed: u64) -> Result<Self> {
-        let mut writers = Writers { writers: Vec::with_capacity(count as usize) };
+        if count > 0 && file_bytes == 0 {
+            return Err(Error::refused("background writers on files of 0 bytes would write nothing"));
+        }
+        let mut writers = Writers { writers: Vec::new() };
         for index in 0..count {
             writers.writers.push(Writer::start(executable, directory, index, file_bytes, seed)?);
         }

@@ -1,10 +1,12 @@
 //! Real filesystems for tests that call the library: made, mounted and taken down in a thread's own mount namespace.
 #![allow(dead_code)]
 
+use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// A filesystem to test on: its name, mkfs with its options (none: tmpfs), image size, mount options.
 pub struct Filesystem {
@@ -79,8 +81,18 @@ fn in_own_namespace(filesystem: &Filesystem, body: impl FnOnce(&Path)) {
         assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
     }
     body(&point);
-    umount2(&point, MntFlags::empty()).expect("nothing of the workload is left open on the filesystem");
-    umount2(work.path(), MntFlags::empty()).expect("the image is not in use any more");
+    unmount(&point);
+    unmount(work.path());
+}
+
+/// Unmounts; what the workload left open is EBUSY for good. For a moment it may be a process that another test's thread has
+/// forked, which holds copies of all descriptors until it executes its program.
+fn unmount(point: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while let Err(errno) = umount2(point, MntFlags::empty()) {
+        assert!(errno == Errno::EBUSY && Instant::now() < deadline, "umount {}: {errno}", point.display());
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// Names of what is in a directory.

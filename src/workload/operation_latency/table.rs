@@ -177,4 +177,41 @@ mod tests {
         );
         assert_eq!(summarise(&[]), Latency::default());
     }
+
+    #[test]
+    fn every_loaded_figure_stands_above_its_factor_against_idle() {
+        let scaled = |factor: u64, writers| {
+            let samples: Vec<u64> = (1..=1000).map(|n| n * 1000 * factor).collect();
+            let latency = summarise(&samples);
+            Summary {
+                writers,
+                walks: u64::from(writers) + 1,
+                readdir: latency.clone(),
+                lstat: latency.clone(),
+                open: latency.clone(),
+                first_byte: latency,
+                read_bytes_per_second: 71_492_000.0 / factor as f64,
+            }
+        };
+        let text = table(&scaled(1, 0), &scaled(69, 6));
+        assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
+        let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        let read_dir = ["A", "read", "dir", "1000", "0.00100", "1.000", "0.500", "0.289", "0.500", "0.990", "0.999"];
+        assert_eq!(rows[3], read_dir, "{text}");
+        assert_eq!(rows[7], ["E", "read", "rate", "71.492", "MB/s"], "{text}");
+        assert_eq!(
+            rows[12][3..],
+            ["1000", "0.069", "69.000", "34.535", "19.929", "34.500", "68.310", "68.931"],
+            "{text}"
+        );
+        assert_eq!(rows[13], ["x", "69"].repeat(7), "{text}");
+        assert_eq!(rows[20], ["E", "read", "rate", "1.036", "MB/s", "x", "0.01"], "{text}");
+        assert_eq!(rows.len(), 21);
+    }
+
+    #[test]
+    fn a_factor_against_nothing_is_not_a_number() {
+        let text = table(&Summary::default(), &Summary::default());
+        assert!(text.contains("x -") && !text.contains("NaN") && !text.contains("inf"), "{text}");
+    }
 }
