@@ -3,6 +3,7 @@
 //! Each subcommand is one file beside this one: a clap `Arguments` and a `run` that returns the exit code.
 
 mod extents;
+mod vm;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -19,17 +20,28 @@ struct Arguments {
 enum Command {
     /// Count the extents of files as filefrag does.
     Extents(extents::Arguments),
+    /// Benchmark kernels in virtual machines.
+    Vm(vm::Arguments),
 }
 
 /// Parses the arguments and runs the subcommand.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    run(arguments.command)
+    match Arguments::try_parse() {
+        Ok(arguments) => run(arguments.command),
+        Err(error) => {
+            // Help and version come this way too.
+            let status = if error.use_stderr() { vm::usage_status(&std::env::args_os().collect::<Vec<_>>()) } else { 0 };
+            // A closed stdout or stderr leaves nobody to tell.
+            let _unread = error.print();
+            ExitCode::from(status)
+        }
+    }
 }
 
 fn run(command: Command) -> ExitCode {
     match command {
         Command::Extents(arguments) => extents::run(arguments),
+        Command::Vm(arguments) => vm::run(arguments),
     }
 }
 

@@ -20,7 +20,7 @@ pub const SHARE_TAG: &str = "virtme.initmount0";
 
 /// Kernel arguments that every guest boots with, and why:
 /// the layout of the kernel is the same in every boot (nokaslr); /dev/kmsg takes every line (printk.devkmsg);
-/// no watchdog mistakes skipped idle time for a hang (nowatchdog); the tick is not moved about (skew_tick).
+/// no watchdog mistakes skipped idle time for a hang (nowatchdog).
 const KERNEL_ARGUMENTS: [&str; 3] = ["nokaslr", "printk.devkmsg=on", "nowatchdog"];
 
 /// The programs, and what they say of themselves.
@@ -152,12 +152,7 @@ impl Machine {
     pub fn command(&self, tools: &Tools) -> Result<Vec<String>> {
         let mut command = Command::new(&tools.vng);
         command.args(self.vng_arguments()).stdin(Stdio::null()).current_dir("/");
-        // vng starts its other half by name.
-        let folder = tools.vng.parent().unwrap_or(Path::new("/"));
-        let paths = std::env::var_os("PATH").unwrap_or_default();
-        let paths = std::iter::once(folder.to_path_buf()).chain(std::env::split_paths(&paths));
-        let paths = std::env::join_paths(paths).map_err(|e| Error::refused(format!("PATH: {e}")))?;
-        let output = command.env("PATH", paths).output().map_err(|e| Error::io("run", &tools.vng, &e))?;
+        let output = command.env("PATH", path_with(&tools.vng)).output().map_err(|e| Error::io("run", &tools.vng, &e))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
             let said = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing").trim();
@@ -180,6 +175,29 @@ impl Machine {
         ];
         fields.map(|(name, value)| (name.to_string(), value)).into()
     }
+}
+
+/// virtme-ng's own interactive session: a shell under that kernel on this system, read-only below.
+pub fn shell_command(tools: &Tools, image: &Path, memory_mib: u64, kvm: bool, append: &[String]) -> Command {
+    let mut command = Command::new(&tools.vng);
+    command.args(["--force-9p", "--run"]).arg(image).arg("--memory").arg(format!("{memory_mib}M"));
+    if !kvm {
+        command.arg("--disable-kvm");
+    }
+    if !append.is_empty() {
+        command.arg(format!("--append={}", append.join(" ")));
+    }
+    command.env("PATH", path_with(&tools.vng));
+    command
+}
+
+/// PATH with the folder of vng in front: it starts its other half by name.
+fn path_with(vng: &Path) -> std::ffi::OsString {
+    let folder = vng.parent().unwrap_or(Path::new("/"));
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::iter::once(folder.to_path_buf()).chain(std::env::split_paths(&paths));
+    // A folder with a `:` in its name cannot be in PATH at all.
+    std::env::join_paths(all).unwrap_or(paths)
 }
 
 /// Splits what Python's shlex.join wrote: blanks between words, single quotes, `'"'"'` for a single quote.
