@@ -6,6 +6,7 @@ mod extents;
 mod run;
 mod targets;
 mod with;
+mod vm;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -25,12 +26,22 @@ enum Command {
     Run(run::Arguments),
     Targets(targets::Arguments),
     With(with::Arguments),
+    /// Benchmark kernels in virtual machines.
+    Vm(vm::Arguments),
 }
 
 /// Parses the arguments and runs the subcommand.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    run(arguments.command)
+    match Arguments::try_parse() {
+        Ok(arguments) => run(arguments.command),
+        Err(error) => {
+            // Help and version come this way too.
+            let status = if error.use_stderr() { vm::usage_status(&std::env::args_os().collect::<Vec<_>>()) } else { 0 };
+            // A closed stdout or stderr leaves nobody to tell.
+            let _unread = error.print();
+            ExitCode::from(status)
+        }
+    }
 }
 
 fn run(command: Command) -> ExitCode {
@@ -39,6 +50,7 @@ fn run(command: Command) -> ExitCode {
         Command::Run(arguments) => run::run(arguments),
         Command::Targets(arguments) => targets::run(arguments),
         Command::With(arguments) => with::run(arguments),
+        Command::Vm(arguments) => vm::run(arguments),
     }
 }
 

@@ -1,0 +1,268 @@
+//! Process 1 of a guest: loads modules, makes the disk and the filesystems, runs the benchmarks, brings out what they
+//! recorded, and turns the machine off.
+//!
+//! Until the benchmarks have ended it does nothing that waits for the host: the instruction clock skips idle time, so a
+//! wait for the host would last a different time in every boot.
+
+use super::plan::{self, Answer, BenchEnd, Plan, PlannedTarget};
+use super::virtme::SHARE_TAG;
+use crate::managed::{self, Backing, ManagedTarget};
+use crate::sys::mount::{MountSpec, mount, unmount};
+use crate::{Error, Result, units};
+use nix::kmod::{ModuleInitFlags, finit_module};
+use nix::mount::MsFlags;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Where the benchmarks leave their records until they are brought out.
+const RECORDS: &str = "/run/records";
+/// Where the host's directory is mounted at the end.
+const SHARE: &str = "/run/share";
+/// How many of a bench's last lines are kept for the answer.
+const LAST_LINES: usize = 12;
+
+/// The whole life of process 1. It does not return: the machine is off.
+pub fn main() -> ! {
+    let begin = Instant::now();
+    let mut answer = Answer::default();
+    if let Err(error) = work(&mut answer, begin) {
+        say(&format!("failed: {error}"));
+        answer.failure = Some(error.to_string());
+    }
+    answer.seconds.insert("guest".to_string(), begin.elapsed().as_secs_f64());
+    match bring_out(&answer) {
+        Ok(()) => say("finished"),
+        Err(error) => say(&format!("failed: {error}")),
+    }
+    nix::unistd::sync();
+    loop {
+        // Only a machine without power management comes back from this; QEMU ends with -no-reboot at the second.
+        let _not_off = nix::sys::reboot::reboot(nix::sys::reboot::RebootMode::RB_POWER_OFF);
+        let _not_off = nix::sys::reboot::reboot(nix::sys::reboot::RebootMode::RB_AUTOBOOT);
+    }
+}
+
+/// Writes a line to the kernel log, and so to the console that the host follows.
+fn say(line: &str) {
+    if let Ok(mut log) = std::fs::OpenOptions::new().write(true).open("/dev/kmsg") {
+        // With no log there is nobody to tell.
+        let _unheard = write!(log, "<6>{}{line}", plan::LINE_PREFIX);
+    }
+}
+
+fn work(answer: &mut Answer, begin: Instant) -> Result<()> {
+    mount_system()?;
+    let plan: Plan = plan::read(Path::new(plan::PLAN_PATH))?;
+    let system = nix::sys::utsname::uname().map_err(|e| Error::failed(format!("uname: {e}")))?;
+    answer.release = system.release().to_string_lossy().into_owned();
+    say(&format!("started on {}", answer.release));
+    for module in &plan.modules {
+        load(&Path::new(plan::MODULES_DIRECTORY).join(module))?;
+    }
+    let devices = make_disks(&plan)?;
+    let mut made = Vec::new();
+    for (target, device) in plan.targets.iter().zip(devices) {
+        made.push(make_target(target, device)?);
+    }
+    show_command_line(&plan.command_line)?;
+    create(Path::new(RECORDS))?;
+    answer.seconds.insert("set_up".to_string(), begin.elapsed().as_secs_f64());
+    for bench in &plan.benches {
+        say(&format!("begins {bench}"));
+        let begin = Instant::now();
+        let end = run_bench(bench, &plan, &made)?;
+        say(&format!("ended {bench} with {}", end.status));
+        answer.seconds.insert(bench.clone(), begin.elapsed().as_secs_f64());
+        answer.benches.push(end);
+    }
+    for target in made.iter().rev() {
+        unmount(&target.path)?;
+    }
+    Ok(())
+}
+
+fn create(directory: &Path) -> Result<()> {
+    std::fs::create_dir_all(directory).map_err(|e| Error::io("create", directory, &e))
+}
+
+fn mount_new(filesystem: &str, mount_point: &str) -> Result<()> {
+    create(Path::new(mount_point))?;
+    mount(&MountSpec {
+        source: filesystem.into(),
+        mount_point: mount_point.into(),
+        filesystem: filesystem.to_string(),
+        options: String::new(),
+    })
+}
+
+fn mount_system() -> Result<()> {
+    mount_new("devtmpfs", "/dev")?;
+    for (filesystem, mount_point) in [("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run"), ("tmpfs", "/tmp")] {
+        mount_new(filesystem, mount_point)?;
+    }
+    Ok(())
+}
+
+fn load(module: &Path) -> Result<()> {
+    let file = File::open(module).map_err(|e| Error::io("read", module, &e))?;
+    // null_blk makes a disk of its own by default.
+    let parameters = if module.ends_with("null_blk.ko") { c"nr_devices=0" } else { c"" };
+    match finit_module(&file, parameters, ModuleInitFlags::empty()) {
+        Ok(()) | Err(nix::errno::Errno::EEXIST) => Ok(()),
+        // A module for a CPU that this is not; the generic one does its work.
+        Err(nix::errno::Errno::ENODEV) => Ok(()),
+        Err(errno) => Err(Error::io("load the module", module, &errno.into())),
+    }
+}
+
+/// Makes one null_blk disk for each target with a filesystem on a disk, through configfs (Documentation/block/null_blk.rst).
+fn make_disks(plan: &Plan) -> Result<Vec<PathBuf>> {
+    const CONFIGFS: &str = "/sys/kernel/config";
+    if plan.targets.iter().all(|target| target.mkfs.is_empty()) {
+        return Ok(vec![PathBuf::from("none"); plan.targets.len()]);
+    }
+    mount_new("configfs", CONFIGFS)?;
+    let mut devices = Vec::new();
+    for target in &plan.targets {
+        if target.mkfs.is_empty() {
+            devices.push(PathBuf::from("none"));
+            continue;
+        }
+        let name = format!("nullb{}", devices.len());
+        let folder = Path::new(CONFIGFS).join("nullb").join(&name);
+        std::fs::create_dir(&folder)
+            .map_err(|e| Error::io("make a disk in", &folder, &e).hint("the kernel needs null_blk with configfs"))?;
+        let disk = &plan.disk;
+        let settings = [
+            ("size", target.size_bytes.div_ceil(units::MIB)),
+            ("blocksize", 4096),
+            ("memory_backed", 1),
+            ("queue_mode", 2),
+            ("irqmode", 2),
+            ("completion_nsec", disk.completion_ns),
+            ("hw_queue_depth", u64::from(disk.queue_depth)),
+            ("mbps", disk.megabytes_per_second),
+            ("power", 1),
+        ];
+        for (setting, value) in settings {
+            let file = folder.join(setting);
+            std::fs::write(&file, value.to_string()).map_err(|e| Error::io(&format!("write {value} to"), &file, &e))?;
+        }
+        let index_file = folder.join("index");
+        let index = std::fs::read_to_string(&index_file).map_err(|e| Error::io("read", &index_file, &e))?;
+        // The device is nullbINDEX, or has the name of its folder since Linux 6.6.
+        let candidates = [format!("/dev/nullb{}", index.trim()), format!("/dev/{name}")];
+        let device = candidates.iter().map(PathBuf::from).find(|device| device.exists());
+        devices.push(device.ok_or_else(|| Error::failed(format!("null_blk made no device {}", candidates.join(" or "))))?);
+    }
+    Ok(devices)
+}
+
+fn make_target(target: &PlannedTarget, device: PathBuf) -> Result<ManagedTarget> {
+    say(&format!("makes {}", target.target));
+    if let Some((program, options)) = target.mkfs.split_first() {
+        let program = Path::new("/sbin").join(program);
+        let output = Command::new(&program).args(options).arg(&device).stdin(Stdio::null()).output();
+        let output = output.map_err(|e| Error::io("run", &program, &e))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+            return Err(Error::failed(format!("{} {}: {}: {said}", target.mkfs.join(" "), device.display(), output.status)));
+        }
+    }
+    let path = Path::new("/mnt").join(&target.label);
+    create(&path)?;
+    let mut options = target.mount_options.clone();
+    if target.mkfs.is_empty() {
+        options = [options, format!("size={}", target.size_bytes)].join(",");
+    }
+    mount(&MountSpec {
+        source: device.clone(),
+        mount_point: path.clone(),
+        filesystem: target.filesystem.clone(),
+        options,
+    })
+    .map_err(|error| error.context(format!("target {}", target.target)))?;
+    Ok(ManagedTarget {
+        label: target.label.clone(),
+        target: target.target.clone(),
+        path,
+        source: device,
+        filesystem: target.filesystem.clone(),
+        mount_options: target.mount_options.clone(),
+        mkfs: target.mkfs.join(" "),
+        mkfs_version: target.mkfs_version.clone(),
+        backing: if target.mkfs.is_empty() { Backing::None } else { Backing::BlockDevice },
+        size_bytes: target.size_bytes,
+    })
+}
+
+/// Puts over /proc/cmdline what is under test: the rest holds paths of the host, which say nothing about the kernel.
+fn show_command_line(line: &str) -> Result<()> {
+    let shown = Path::new("/run/cmdline");
+    std::fs::write(shown, format!("{line}\n")).map_err(|e| Error::io("write", shown, &e))?;
+    nix::mount::mount(Some(shown), "/proc/cmdline", None::<&str>, MsFlags::MS_BIND, None::<&str>)
+        .map_err(|errno| Error::io("mount over", Path::new("/proc/cmdline"), &errno.into()))
+}
+
+fn run_bench(bench: &str, plan: &Plan, made: &[ManagedTarget]) -> Result<BenchEnd> {
+    let program = Path::new(plan::BENCHES_DIRECTORY).join(bench);
+    let paths: Vec<String> = made.iter().map(|target| format!("{}={}", target.label, target.path.display())).collect();
+    let targets = serde_json::to_string(made).map_err(|e| Error::failed(format!("targets as JSON: {e}")))?;
+    // Criterion's report of this run is not kept: the host makes it from the records.
+    let output = File::create("/run/stdout").map_err(|e| Error::io("create", Path::new("/run/stdout"), &e))?;
+    let mut command = Command::new(&program);
+    command.args(&plan.arguments).envs(&plan.environment).current_dir("/run");
+    command.env("FSGAUGE_PATH", paths.join(":")).env(managed::VARIABLE, targets);
+    command.env("FSGAUGE_RECORD_ONLY", RECORDS).env("CRITERION_HOME", "/run/criterion");
+    command.env("PATH", "/bin:/sbin").env("HOME", "/run").env("TMPDIR", "/tmp");
+    command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|e| Error::io("run", &program, &e))?;
+    let mut last_lines = VecDeque::new();
+    if let Some(errors) = child.stderr.take() {
+        for line in BufReader::new(errors).lines().map_while(std::result::Result::ok).filter(|l| !l.trim().is_empty()) {
+            say(&line);
+            last_lines.push_back(line);
+            if last_lines.len() > LAST_LINES {
+                last_lines.pop_front();
+            }
+        }
+    }
+    let status = child.wait().map_err(|e| Error::io("wait for", &program, &e))?;
+    let status = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    Ok(BenchEnd { name: bench.to_string(), status, last_lines: last_lines.into() })
+}
+
+/// Mounts the host's directory and copies everything there, the answer last.
+fn bring_out(answer: &Answer) -> Result<()> {
+    create(Path::new(SHARE))?;
+    mount(&MountSpec {
+        source: SHARE_TAG.into(),
+        mount_point: SHARE.into(),
+        filesystem: "9p".to_string(),
+        options: "version=9p2000.L,trans=virtio,access=any,msize=512000".to_string(),
+    })?;
+    if Path::new(RECORDS).is_dir() {
+        copy(Path::new(RECORDS), &Path::new(SHARE).join(plan::RECORDS_DIRECTORY))?;
+    }
+    plan::write(&Path::new(SHARE).join(plan::ANSWER_FILE), answer)?;
+    unmount(Path::new(SHARE))
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    create(to)?;
+    for entry in std::fs::read_dir(from).map_err(|e| Error::io("read", from, &e))? {
+        let entry = entry.map_err(|e| Error::io("read", from, &e))?;
+        let (source, copied) = (entry.path(), to.join(entry.file_name()));
+        if source.is_dir() {
+            copy(&source, &copied)?;
+        } else {
+            std::fs::copy(&source, &copied).map_err(|e| Error::io("bring out", &source, &e))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! What the host asks of a guest and what it answers: two JSON files, the first in the initramfs, the second in the
+//! shared directory.
+
+use super::disk::Disk;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Where the plan lies in the guest.
+pub const PLAN_PATH: &str = "/fsgauge/plan.json";
+/// Where the module files lie in the guest.
+pub const MODULES_DIRECTORY: &str = "/fsgauge/modules";
+/// Where the bench executables lie in the guest.
+pub const BENCHES_DIRECTORY: &str = "/fsgauge/benches";
+/// The answer's name in the shared directory. It is renamed into place last: a guest that wrote it has finished.
+pub const ANSWER_FILE: &str = "answer.json";
+/// The folder of the records in the shared directory.
+pub const RECORDS_DIRECTORY: &str = "records";
+/// What every line of the guest's agent on the console begins with.
+pub const LINE_PREFIX: &str = "fsgauge: ";
+
+/// What a guest is to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Module files below [`MODULES_DIRECTORY`], in the order in which they load.
+    pub modules: Vec<String>,
+    /// The disk; one for each target.
+    pub disk: Disk,
+    /// The filesystems to make and mount.
+    pub targets: Vec<PlannedTarget>,
+    /// Bench executables below [`BENCHES_DIRECTORY`], in the order in which they run.
+    pub benches: Vec<String>,
+    /// Arguments of each of them.
+    pub arguments: Vec<String>,
+    /// Environment of each of them, besides what the guest itself adds.
+    pub environment: BTreeMap<String, String>,
+    /// What benchmarks see as /proc/cmdline: the arguments under test, without what differs from boot to boot.
+    pub command_line: String,
+    /// The kernel release that must answer.
+    pub release: String,
+}
+
+/// One filesystem to make and mount.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedTarget {
+    /// The label in the benchmark ids.
+    pub label: String,
+    /// The target's name.
+    pub target: String,
+    /// Type for mount(2).
+    pub filesystem: String,
+    /// The mkfs command line without the device; empty for tmpfs.
+    pub mkfs: Vec<String>,
+    /// What mkfs says of its version.
+    pub mkfs_version: String,
+    /// Mount options as written.
+    pub mount_options: String,
+    /// Size of the device, or tmpfs' limit, in bytes.
+    pub size_bytes: u64,
+}
+
+/// What a guest answers.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// uname -r as the guest saw it.
+    pub release: String,
+    /// Why the guest gave up before or between the benchmarks.
+    pub failure: Option<String>,
+    /// Each bench executable that ran.
+    pub benches: Vec<BenchEnd>,
+    /// Seconds on the guest's clock by phase.
+    pub seconds: BTreeMap<String, f64>,
+}
+
+/// How a bench executable ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BenchEnd {
+    /// Its name.
+    pub name: String,
+    /// Its exit status, or 128 + the signal.
+    pub status: i32,
+    /// Its last lines on stderr.
+    pub last_lines: Vec<String>,
+}
+
+/// Reads a JSON file of the two.
+///
+/// Errors: it is not there or not of this form.
+pub fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T> {
+    let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, &e))?;
+    serde_json::from_slice(&bytes).map_err(|e| Error::failed(format!("{}: {e}", path.display())))
+}
+
+/// Writes one in a way that it is either whole or absent.
+///
+/// Errors: it cannot be written.
+pub fn write<T: Serialize>(path: &Path, value: &T) -> Result<()> {
+    let text = serde_json::to_string_pretty(value).map_err(|e| Error::failed(format!("{}: {e}", path.display())))?;
+    let partial = path.with_extension("partial");
+    std::fs::write(&partial, text)
+        .and_then(|()| std::fs::rename(&partial, path))
+        .map_err(|e| Error::io("write", path, &e))
+}
