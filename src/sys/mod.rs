@@ -2,6 +2,8 @@
 
 pub mod block_device;
 pub mod broken_pipe;
+pub mod c_library;
+pub mod cpu;
 pub mod disk;
 pub mod fallocate;
 pub mod fiemap;
@@ -13,3 +15,5 @@ pub mod namespace;
 pub mod page_cache;
 pub mod process_io;
 pub mod shared_mapping;
+pub mod sysctl;
+pub mod xfs_geometry;
