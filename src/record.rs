@@ -37,6 +37,26 @@ pub struct Environment {
     pub boot: BTreeMap<String, String>,
 }
 
+/// Identity fields that are numbers and may differ a little, with the largest difference allowed, as a fraction.
+///
+/// The kernel's own image and its reserved areas are taken from the memory, so two kernels on one machine do not agree on it.
+pub const TOLERANCES: [(&str, f64); 1] = [("memory", 0.02)];
+
+/// Whether two values of an identity field differ so that a comparison is forbidden (DESIGN 2.5).
+pub fn identity_differs(field: &str, one: &str, other: &str) -> bool {
+    let tolerance = TOLERANCES.iter().find(|(name, _)| *name == field).map(|(_, tolerance)| *tolerance);
+    let Some((tolerance, (one_number, other_number))) = tolerance.zip(leading_number(one).zip(leading_number(other)))
+    else {
+        return one != other;
+    };
+    (one_number - other_number).abs() > tolerance * one_number.max(other_number)
+}
+
+/// The number that a value with a unit begins with: `8154232 kB`.
+fn leading_number(value: &str) -> Option<f64> {
+    value.split_whitespace().next()?.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)
+}
+
 /// What a benchmark's values are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -208,5 +228,21 @@ impl KernelHealth {
     /// Whether the run counts.
     pub fn is_valid(&self) -> bool {
         self.faults.is_empty() && self.taint_before == self.taint_after
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::identity_differs;
+
+    #[test]
+    fn memory_may_differ_by_two_percent_and_nothing_else_may() {
+        assert!(!identity_differs("memory", "8154232 kB", "8000000 kB"));
+        assert!(!identity_differs("memory", "8000000 kB", "8154232 kB"));
+        assert!(identity_differs("memory", "8154232 kB", "7900000 kB"));
+        assert!(identity_differs("memory", "8154232 kB", "much"));
+        assert!(identity_differs("memory", "8154232 kB", "NaN kB"));
+        assert!(identity_differs("page_size", "4096", "4097"));
+        assert!(!identity_differs("page_size", "4096", "4096"));
     }
 }

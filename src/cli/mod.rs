@@ -2,6 +2,7 @@
 //!
 //! Each subcommand is one file beside this one: a clap `Arguments` and a `run` that returns the exit code.
 
+mod env;
 mod extents;
 mod run;
 mod targets;
@@ -21,6 +22,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Print what is recorded about the machine, the kernel and a filesystem.
+    Env(env::Arguments),
     /// Count the extents of files as filefrag does.
     Extents(extents::Arguments),
     Run(run::Arguments),
@@ -46,6 +49,7 @@ pub fn main() -> ExitCode {
 
 fn run(command: Command) -> ExitCode {
     match command {
+        Command::Env(arguments) => env::run(arguments),
         Command::Extents(arguments) => extents::run(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Targets(arguments) => targets::run(arguments),

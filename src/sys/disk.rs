@@ -1,8 +1,8 @@
 //! The one block device under a filesystem, and what it transferred: /sys/dev/block. Layer 1.
 
 use crate::sys::mountinfo::{self, Mounted};
+use crate::sys::sysctl;
 use crate::{Error, Result};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The one block device under a filesystem.
@@ -50,6 +50,43 @@ impl Disk {
         }
     }
 
+    /// The file behind a loop device as /sys names it: absent on other devices, with ` (deleted)` after an unlink.
+    pub fn backing_file(&self) -> Option<String> {
+        sysctl::read(self.whole().join("loop/backing_file"))
+    }
+
+    /// The devices this one stacks on directly (device mapper, md), by /sys.
+    pub fn components(&self) -> Vec<Disk> {
+        let entries = std::fs::read_dir(self.sysfs.join("slaves")).into_iter().flatten().flatten();
+        let real = entries.filter_map(|entry| std::fs::canonicalize(entry.path()).ok());
+        let mut disks: Vec<Disk> = real.filter_map(Disk::with_directory).collect();
+        disks.sort_by_key(|disk| disk.device);
+        disks
+    }
+
+    /// The device that holds a loop device's image; none where the image is in memory or out of sight.
+    pub fn below_image(&self) -> Option<Disk> {
+        Disk::of(&image_directory(&self.backing_file()?)?)
+    }
+
+    /// Names of this device, its whole disk, and every device below them.
+    pub fn names_below(&self) -> Vec<String> {
+        let whole = self.whole().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut names = vec![self.name(), whole];
+        for disk in self.components().into_iter().chain(self.below_image()) {
+            names.extend(disk.names_below());
+        }
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    fn with_directory(sysfs: PathBuf) -> Option<Disk> {
+        let number = sysctl::read(sysfs.join("dev"))?;
+        let (major, minor) = number.split_once(':')?;
+        Some(Disk { device: (major.parse().ok()?, minor.parse().ok()?), sysfs })
+    }
+
     /// Sectors of 512 bytes read from the device since it appeared, by everyone.
     ///
     /// Errors: the device is gone. Source: Documentation/block/stat.rst, third field; always 512 bytes, whatever the
@@ -61,12 +98,21 @@ impl Disk {
     }
 }
 
+/// The directory of a loop device's image, which outlives the image where that is unlinked.
+pub fn image_directory(backing_file: &str) -> Option<PathBuf> {
+    let path = Path::new(backing_file.strip_suffix(" (deleted)").unwrap_or(backing_file));
+    let found = path.ancestors().skip(1).find(|ancestor| ancestor.is_dir())?;
+    // A path of another mount namespace has nothing in common with ours but the root.
+    (found.parent().is_some() || path.parent() == Some(found)).then(|| found.to_owned())
+}
+
 fn parse_sectors_read(stat: &str) -> Option<u64> {
     stat.split_whitespace().nth(2)?.parse().ok()
 }
 
 fn only_device_of_btrfs(mounted: &Mounted) -> Option<Disk> {
     use nix::sys::stat::{major, minor};
+    use std::os::unix::fs::MetadataExt;
     let source = std::fs::metadata(&mounted.source).ok()?;
     let number = |part: u64| u32::try_from(part).ok();
     let disk = Disk::with_number((number(major(source.rdev()))?, number(minor(source.rdev()))?))?;

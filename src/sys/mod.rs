@@ -3,6 +3,8 @@
 pub mod block_device;
 pub mod child;
 pub mod broken_pipe;
+pub mod c_library;
+pub mod cpu;
 pub mod disk;
 pub mod fallocate;
 pub mod fiemap;
@@ -15,3 +17,5 @@ pub mod page_cache;
 pub mod process_io;
 pub mod shared_mapping;
 pub mod signals;
+pub mod sysctl;
+pub mod xfs_geometry;
