@@ -217,8 +217,14 @@ impl Place {
 
     /// A remark on what is below the filesystem, where that stays warm.
     pub fn warm_below(&self) -> Option<&'static str> {
-        let backing = self.managed.as_ref().map(|target| target.backing);
-        (backing == Some(Backing::ImageInMemory)).then_some("an image in memory is never cold below the filesystem")
+        let managed = self.managed.as_ref()?;
+        match managed.backing {
+            Backing::ImageInMemory => Some("warm backing: an image in memory is never cold below the filesystem"),
+            Backing::ImageFile if !managed.direct_io => {
+                Some("warm backing: without direct I/O the image is cached on the host too")
+            }
+            Backing::ImageFile | Backing::BlockDevice | Backing::None => None,
+        }
     }
 }
 

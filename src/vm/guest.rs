@@ -198,6 +198,7 @@ fn make_target(target: &PlannedTarget, device: PathBuf) -> Result<ManagedTarget>
         mkfs_version: target.mkfs_version.clone(),
         backing: if target.mkfs.is_empty() { Backing::None } else { Backing::BlockDevice },
         size_bytes: target.size_bytes,
+        direct_io: false,
     })
 }
 
