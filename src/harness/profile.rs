@@ -82,7 +82,7 @@ impl Profile {
         let (preallocation, interleaved_streams, (partial_page_file, partial_page_writes, partial_page_reads)) =
             match self {
                 Profile::Quick => (16 * MIB, 8 * MIB, partial(4 * MIB)),
-                Profile::Standard => (64 * MIB, 32 * MIB, partial(16 * MIB)),
+                Profile::Standard => (64 * MIB, 128 * MIB, partial(16 * MIB)),
                 Profile::Published => (GIB, 16 * MIB, partial(512 * MIB)),
                 Profile::Test => (MIB, MIB, partial(MIB)),
             };
