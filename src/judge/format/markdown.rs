@@ -53,8 +53,8 @@ fn write_all(out: &mut String, comparison: &Comparison) -> std::fmt::Result {
             [
                 judgement.verdict.word().to_owned(),
                 benchmark.id.clone(),
-                side_value(&benchmark.base, benchmark.unit),
-                side_value(&benchmark.candidate, benchmark.unit),
+                side_value(&benchmark.base, benchmark.unit, judgement.evidence),
+                side_value(&benchmark.candidate, benchmark.unit, judgement.evidence),
                 percent(judgement.change),
                 interval(judgement.interval),
                 visible(judgement),

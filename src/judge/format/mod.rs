@@ -98,9 +98,11 @@ fn status_word(status: &Status) -> &'static str {
     }
 }
 
-/// A side's value: the geometric mean of its rounds, which is what the change is between.
-fn side_value(rounds: &[RoundEstimate], unit: Option<Unit>) -> String {
-    let logs = rounds.iter().map(|round| round.estimate.ln()).sum::<f64>();
+/// A side's value, of the kind that the change is between: the geometric mean of its rounds' medians, or the one
+/// round's mean.
+fn side_value(rounds: &[RoundEstimate], unit: Option<Unit>, evidence: Evidence) -> String {
+    let of = |round: &RoundEstimate| if evidence == Evidence::SingleRound { round.mean } else { round.estimate };
+    let logs = rounds.iter().map(|round| of(round).ln()).sum::<f64>();
     let value = (logs / rounds.len() as f64).exp();
     match unit {
         Some(Unit::Extents) => format!("{value:.1} ext"),

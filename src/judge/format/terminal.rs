@@ -142,8 +142,8 @@ fn one(out: &mut String, benchmark: &BenchmarkComparison, judgement: &Judgement)
     let label = if is_long { String::new() } else { format!("  {id}") };
     let line = row(
         &label,
-        &side_value(&benchmark.base, benchmark.unit),
-        &side_value(&benchmark.candidate, benchmark.unit),
+        &side_value(&benchmark.base, benchmark.unit, judgement.evidence),
+        &side_value(&benchmark.candidate, benchmark.unit, judgement.evidence),
         &percent(judgement.change),
         &interval(judgement.interval),
         &visible(judgement),
@@ -153,8 +153,8 @@ fn one(out: &mut String, benchmark: &BenchmarkComparison, judgement: &Judgement)
         wrap(out, "      ", &remark)?;
     }
     if judgement.verdict == Verdict::Regressed {
-        // Not wrapped: it is there to be copied.
-        writeln!(out, "    {}", profile_command(&benchmark.id))?;
+        // Two lines that a shell takes as one, to be copied.
+        writeln!(out, "    {}", profile_command(&benchmark.id).replacen(" -- --exact", " -- \\\n      --exact", 1))?;
     }
     Ok(())
 }
