@@ -8,6 +8,7 @@ mod run;
 mod targets;
 mod with;
 mod vm;
+mod gate;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -31,6 +32,8 @@ enum Command {
     With(with::Arguments),
     /// Benchmark kernels in virtual machines.
     Vm(vm::Arguments),
+    /// Compare two baselines: a verdict for each benchmark, and an exit code a CI job can trust.
+    Gate(gate::Arguments),
 }
 
 /// Parses the arguments and runs the subcommand.
@@ -55,6 +58,7 @@ fn run(command: Command) -> ExitCode {
         Command::Targets(arguments) => targets::run(arguments),
         Command::With(arguments) => with::run(arguments),
         Command::Vm(arguments) => vm::run(arguments),
+        Command::Gate(arguments) => gate::run(arguments),
     }
 }
 

@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn only_a_variation_well_above_the_calibrated_one_is_noted() {
         let rounds = |values: &[f64]| -> Vec<RoundEstimate> {
-            let estimate = |&estimate: &f64| RoundEstimate { round: 1, estimate, folder: "x".into() };
+            let estimate = |&estimate: &f64| RoundEstimate { round: 1, estimate, mean: estimate, folder: "x".into() };
             values.iter().map(estimate).collect()
         };
         let quiet = rounds(&[100.0, 103.0, 98.0, 101.0, 99.0]);

@@ -66,6 +66,15 @@ pub struct Difference {
     pub benchmarks: usize,
 }
 
+impl Difference {
+    fn is_same(&self, other: &Difference) -> bool {
+        self.class == other.class
+            && self.field == other.field
+            && self.base == other.base
+            && self.candidate == other.candidate
+    }
+}
+
 /// Compares the records of benchmark after benchmark and gathers the differences.
 #[derive(Debug)]
 pub struct Comparer<'a> {
@@ -134,8 +143,7 @@ impl<'a> Comparer<'a> {
     }
 
     fn count(&mut self, difference: Difference) {
-        let same = |other: &&mut Difference| Difference { benchmarks: 1, ..(*other).clone() } == difference;
-        match self.found.iter_mut().find(same) {
+        match self.found.iter_mut().find(|known| known.is_same(&difference)) {
             Some(known) => known.benchmarks += 1,
             None => self.found.push(difference),
         }

@@ -84,13 +84,15 @@ pub struct BenchmarkComparison {
     pub remarks: Vec<String>,
 }
 
-/// criterion's estimate (median) of one benchmark in one round.
+/// criterion's estimates of one benchmark in one round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RoundEstimate {
     /// The round's number.
     pub round: u32,
-    /// The median, in the benchmark's unit.
+    /// The median, in the benchmark's unit: verdicts over rounds rest on it.
     pub estimate: f64,
+    /// The mean, in the benchmark's unit: with one round a side criterion compares means.
+    pub mean: f64,
     /// The folder with all of criterion's files and `fsgauge.json`.
     pub folder: PathBuf,
 }
@@ -219,6 +221,7 @@ fn benchmark(id: &str, base: &[Round], candidate: &[Round], options: &Options, s
         let estimate = |round: &Round| RoundEstimate {
             round: round.number,
             estimate: round.estimates.median,
+            mean: round.estimates.mean,
             folder: round.folder.clone(),
         };
         rounds.iter().map(estimate).collect()

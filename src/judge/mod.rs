@@ -1,13 +1,14 @@
 //! From criterion's files to a verdict: baselines, rounds, statistics, the gate. Layer 3.
 //!
 //! Imports run downward: [`gate`] tells the story with [`verdict`] and [`comparability`], these use [`statistics`],
-//! [`bootstrap`] and [`baseline`], and only [`criterion_files`] knows what criterion writes.
+//! [`bootstrap`] and [`baseline`], and only [`criterion_files`] knows what criterion writes. [`format`] prints.
 
 pub mod baseline;
 pub mod bootstrap;
 mod calibration_check;
 pub mod comparability;
 pub mod criterion_files;
+pub mod format;
 pub mod gate;
 mod rename;
 pub mod statistics;
