@@ -108,7 +108,7 @@ fn each_round_is_fresh_has_its_own_name_and_the_order_alternates() {
     let progress: Vec<&str> = error.lines().filter(|line| line.contains("round ")).collect();
     assert_eq!(progress.len(), 4, "{error}");
     assert!(progress[0].contains("round 1/2: ext4 old: one (1 of 2): time left not known yet"), "{error}");
-    assert!(progress[3].contains("round 2/2: old ext4: two (2 of 2): about 0 s left"), "{error}");
+    assert!(progress[3].contains("round 2/2: old ext4: two (2 of 2): about "), "{error}");
 }
 
 #[test]
