@@ -2,13 +2,14 @@
 //!
 //! Each subcommand is one file beside this one: a clap `Arguments` and a `run` that returns the exit code.
 
+mod bundle;
 mod env;
 mod extents;
 mod run;
 mod targets;
-mod with;
 mod vm;
 mod gate;
+mod with;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -23,6 +24,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Bundle(bundle::Arguments),
     /// Print what is recorded about the machine, the kernel and a filesystem.
     Env(env::Arguments),
     /// Count the extents of files as filefrag does.
@@ -42,7 +44,7 @@ pub fn main() -> ExitCode {
         Ok(arguments) => run(arguments.command),
         Err(error) => {
             // Help and version come this way too.
-            let status = if error.use_stderr() { vm::usage_status(&std::env::args_os().collect::<Vec<_>>()) } else { 0 };
+            let status = if error.use_stderr() { usage_status(&std::env::args_os().collect::<Vec<_>>()) } else { 0 };
             // A closed stdout or stderr leaves nobody to tell.
             let _unread = error.print();
             ExitCode::from(status)
@@ -50,8 +52,17 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// The status of a bad argument: 2 would be taken for COMMAND's own by who calls `with`.
+fn usage_status(arguments: &[std::ffi::OsString]) -> u8 {
+    match arguments.get(1).and_then(|word| word.to_str()) {
+        Some("with") => fsgauge::target::supervise::OWN_FAILURE,
+        _ => vm::usage_status(arguments),
+    }
+}
+
 fn run(command: Command) -> ExitCode {
     match command {
+        Command::Bundle(arguments) => bundle::run(arguments),
         Command::Env(arguments) => env::run(arguments),
         Command::Extents(arguments) => extents::run(arguments),
         Command::Run(arguments) => run::run(arguments),

@@ -4,12 +4,15 @@
 //! process in it, however it was started, and with the last of them goes the mount namespace and all its mounts.
 
 use crate::{Error, Result};
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
 use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, unshare};
+use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
 use nix::unistd::{ForkResult, Pid, fork};
 use std::io::Write as _;
-use std::os::fd::OwnedFd;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::Path;
 
 /// Which namespaces the children of this process begin in.
@@ -58,7 +61,7 @@ pub fn fork_isolated(isolation: Isolation) -> Result<Side> {
             write_map("/proc/self/gid_map", &format!("{group} {group} 1"))?;
         }
     }
-    let (watched, alive) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(|e| failed("make a pipe", e))?;
+    let (watched, alive) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(|e| failed("make a pipe", e))?;
     // SAFETY: the process has one thread (a condition of this function), so the child may go on running any code.
     match unsafe { fork() }.map_err(|e| failed("fork", e))? {
         ForkResult::Parent { child } => Ok(Side::Parent { child, alive }),
@@ -89,14 +92,34 @@ fn die_with_parent(watched: &OwnedFd) -> Result<()> {
 /// Makes the mounts of this process its own and /proc that of its PID namespace.
 fn own_mounts_and_proc() -> Result<()> {
     unshare(CloneFlags::CLONE_NEWNS).map_err(|e| no_namespace("a mount namespace", e))?;
-    // Mounts are shared by default under systemd: without this every mount made here would appear outside too.
-    mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)
-        .map_err(|e| failed("make the mounts private", e))?;
+    make_mounts_private().map_err(|e| failed("make the mounts private", e))?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>).map_err(|e| {
         Error::io("mount proc on", Path::new("/proc"), &e.into())
             .hint("a container that hides parts of /proc forbids it without root; a chroot needs the directory /proc")
     })
+}
+
+/// `mount --make-rprivate /`: mounts are shared by default under systemd, and without this every mount made here would
+/// appear outside too.
+///
+/// In a chroot `/` is no mount that could be named, so it is done at the namespace's own root: entering a mount
+/// namespace, even one's own, goes there. Then back to the root and the directory of before.
+fn make_mounts_private() -> nix::Result<()> {
+    let (directory, none) = (OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty());
+    let (root, here) = (open("/", directory, none)?, open(".", directory, none)?);
+    // SAFETY: pidfd_open takes two integers; the descriptor it returns is nobody else's.
+    let own = unsafe {
+        match libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) {
+            -1 => return Err(Errno::last()),
+            descriptor => OwnedFd::from_raw_fd(descriptor as i32),
+        }
+    };
+    setns(own, CloneFlags::CLONE_NEWNS)?;
+    mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)?;
+    nix::unistd::fchdir(&root)?;
+    nix::unistd::chroot(".")?;
+    nix::unistd::fchdir(&here)
 }
 
 fn write_map(path: &str, content: &str) -> Result<()> {
@@ -105,11 +128,11 @@ fn write_map(path: &str, content: &str) -> Result<()> {
     open.and_then(|mut file| file.write_all(content.as_bytes())).map_err(|e| Error::io("write", path, &e))
 }
 
-fn no_namespace(what: &str, errno: nix::errno::Errno) -> Error {
+fn no_namespace(what: &str, errno: Errno) -> Error {
     failed(&format!("make {what}"), errno).into_refusal()
 }
 
-fn failed(what: &str, errno: nix::errno::Errno) -> Error {
+fn failed(what: &str, errno: Errno) -> Error {
     Error::failed(format!("cannot {what}: {}", std::io::Error::from(errno)))
 }
 

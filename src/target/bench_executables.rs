@@ -35,7 +35,7 @@ pub const BUNDLE_FOLDER: &str = "benches";
 pub fn find(wanted: &[String]) -> Result<Benches> {
     let mut benches = match in_bundle()? {
         Some(benches) => benches,
-        None => through_cargo(&["bench", "--no-run"], &[])?,
+        None => through_cargo()?,
     };
     if let Some(unknown) = wanted.iter().find(|name| !benches.executables.iter().any(|bench| bench.name == **name)) {
         let known = benches.executables.iter().map(|bench| bench.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -68,6 +68,14 @@ fn in_bundle() -> Result<Option<Benches>> {
     Ok(Some(Benches { executables, criterion_home, folder }))
 }
 
+/// Where this executable is. Without /proc (a bare chroot) the path by which it was started has to do.
+pub fn own_path() -> Result<PathBuf> {
+    let started_as = || std::env::args_os().next().and_then(|name| Path::new(&name).canonicalize().ok());
+    std::env::current_exe()
+        .or_else(|e| started_as().ok_or(e))
+        .map_err(|e| Error::failed(format!("cannot tell where fsgauge itself is: {e}; is /proc mounted?")))
+}
+
 /// What this process calls "here".
 pub fn current_folder() -> Result<PathBuf> {
     std::env::current_dir()
@@ -94,43 +102,63 @@ struct Metadata {
     target_directory: PathBuf,
 }
 
-/// Builds the benchmarks by cargo (`words`: subcommand and options) and takes their paths from what cargo says.
+/// An executable that cargo built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Built {
+    /// `bin` or `bench`.
+    pub kind: String,
+    /// The target's name in Cargo.toml.
+    pub name: String,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// Has cargo build (`words`: subcommand and options) and takes the paths of this package's executables from what it says.
 ///
-/// Errors: no source tree, no cargo, or it does not build (cargo's own messages are on stderr).
-pub fn through_cargo(words: &[&str], environment: &[(&str, OsString)]) -> Result<Benches> {
+/// Errors: no cargo, or it does not build (cargo's own messages are on stderr).
+pub fn build(manifest: &Path, words: &[&str], environment: &[(&str, OsString)]) -> Result<Vec<Built>> {
+    let words = [words, &["--message-format=json-render-diagnostics"]].concat();
+    let output = cargo(&words, manifest, environment)?;
+    let messages = output.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Message>(line).ok());
+    let ours = messages
+        .filter(|message| message.reason == "compiler-artifact" && message.manifest_path.as_deref() == Some(manifest));
+    let built = ours.filter_map(|message| {
+        let target = message.target?;
+        Some(Built { kind: target.kind.into_iter().next()?, name: target.name, path: message.executable? })
+    });
+    Ok(built.collect())
+}
+
+/// The benchmarks as `cargo bench` has them.
+fn through_cargo() -> Result<Benches> {
     let manifest = manifest()?;
-    let output = cargo(words, &manifest, &["--message-format=json-render-diagnostics"], environment)?;
-    let mut executables = Vec::new();
-    for line in output.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"{")) {
-        let Ok(message) = serde_json::from_slice::<Message>(line) else { continue };
-        let ours = message.manifest_path.is_some_and(|path| path == manifest);
-        if let (true, "compiler-artifact", Some(target), Some(path)) =
-            (ours, message.reason.as_str(), message.target, message.executable)
-            && target.kind.iter().any(|kind| kind == "bench")
-        {
-            executables.push(BenchExecutable { name: target.name, path });
-        }
-    }
+    let built = build(&manifest, &["bench", "--no-run"], &[])?.into_iter().filter(|built| built.kind == "bench");
+    let mut executables: Vec<_> = built.map(|built| BenchExecutable { name: built.name, path: built.path }).collect();
     if executables.is_empty() {
-        return Err(Error::failed(format!("cargo {} built no benchmark of {}", words.join(" "), manifest.display())));
+        return Err(Error::failed(format!("cargo bench built no benchmark of {}", manifest.display())));
     }
     executables.sort_by(|a, b| a.name.cmp(&b.name));
-    let metadata = cargo(&["metadata", "--no-deps", "--format-version", "1"], &manifest, &[], environment)?;
-    let metadata: Metadata = serde_json::from_slice(&metadata)
-        .map_err(|e| Error::failed(format!("cannot read what cargo metadata says: {e}")))?;
     let folder = manifest.parent().unwrap_or(Path::new("/")).to_path_buf();
     let criterion_home = match std::env::var_os("CRITERION_HOME") {
         Some(home) => folder.join(home),
-        None => metadata.target_directory.join("criterion"),
+        None => target_folder(&manifest)?.join("criterion"),
     };
     Ok(Benches { executables, criterion_home, folder })
 }
 
+/// Cargo's target directory, as cargo itself says.
+pub fn target_folder(manifest: &Path) -> Result<PathBuf> {
+    let metadata = cargo(&["metadata", "--no-deps", "--format-version", "1"], manifest, &[])?;
+    let metadata: Metadata = serde_json::from_slice(&metadata)
+        .map_err(|e| Error::failed(format!("cannot read what cargo metadata says: {e}")))?;
+    Ok(metadata.target_directory)
+}
+
 /// Runs cargo on the manifest and returns its stdout. CARGO_TARGET_DIR stays as the user has it.
-fn cargo(words: &[&str], manifest: &Path, more: &[&str], environment: &[(&str, OsString)]) -> Result<Vec<u8>> {
+fn cargo(words: &[&str], manifest: &Path, environment: &[(&str, OsString)]) -> Result<Vec<u8>> {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(&program);
-    command.args(words).arg("--manifest-path").arg(manifest).args(more);
+    command.args(words).arg("--manifest-path").arg(manifest);
     command.envs(environment.iter().map(|(name, value)| (name, value)));
     let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(|e| {
         Error::io("run", Path::new(&program), &e)

@@ -1,6 +1,7 @@
 //! Targets: filesystems that fsgauge makes, mounts and takes down (DESIGN 2.7). Layer 4.
 
 pub mod bench_executables;
+pub mod bundle;
 pub mod catalog;
 pub mod config;
 pub mod device_safety;
