@@ -28,6 +28,13 @@ alternating() { python3 -c 'import os,sys
 a, b = (os.open(p, os.O_CREAT | os.O_RDWR, 0o644) for p in sys.argv[1:3])
 for i in range(int(sys.argv[3])):
     for f in (a, b): os.write(f, os.urandom(4096)); os.fdatasync(f) if i % 7 == 0 else None' "$@"; }
+# scattered FILE SEED: writes and cuts at random places of 8 MiB, the same ones every time
+scattered() { python3 -c 'import os,random,sys
+r = random.Random(int(sys.argv[2])); f = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR, 0o644)
+for i in range(300):
+    if i % 40 == 39: os.ftruncate(f, r.randrange(8 << 20))
+    elif i % 9 == 8: os.fdatasync(f)
+    else: os.pwrite(f, os.urandom(r.choice((1, 700, 4096, 30000))), r.randrange(8 << 20))' "$@"; }
 # the files that every filesystem can hold
 layouts() {
   cd "$W/m"
@@ -43,7 +50,8 @@ layouts() {
   dd if=data of=rewritten bs=64k seek=3 count=4 conv=notrunc status=none
   mkdir directory; for i in $(seq 200); do : > directory/a-rather-long-name-$i; done
   ln -s strided link
-  same empty sparse small data late strided one other unsynced rewritten link directory
+  for seed in 1 2 3; do scattered scattered$seed $seed; done
+  same empty sparse small data late strided one other unsynced rewritten link directory scattered{1,2,3}
   [ "$("$FSGAUGE" extents empty sparse)" = "$(printf 'empty: 0 extents (raw 0)\nsparse: 0 extents (raw 0)')" ]
 }
 # what fallocate(2) can make

@@ -43,9 +43,10 @@ fn size_without_device(mounted: &Mounted) -> Option<u64> {
 /// The model, or the driver's name: the name without its number, since numbers change from boot to boot.
 fn model(disk: &Disk) -> String {
     let whole = disk.whole();
-    let words = ["device/vendor", "device/model"].into_iter().filter_map(|file| sysctl::read(whole.join(file)));
-    let model = words.collect::<Vec<_>>().join(" ");
-    if model.is_empty() { driver(whole) } else { model }
+    // Without a model the vendor is a number of the bus (virtio).
+    let Some(model) = sysctl::read(whole.join("device/model")) else { return driver(whole) };
+    let vendor = sysctl::read(whole.join("device/vendor")).filter(|vendor| !vendor.starts_with("0x"));
+    vendor.into_iter().chain([model]).collect::<Vec<_>>().join(" ")
 }
 
 fn driver(whole: &Path) -> String {

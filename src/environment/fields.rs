@@ -53,7 +53,7 @@ pub const FIELDS: [Field; 52] = [
     identity("mkfs_version", "what mkfs says of its version; absent on a mount that fsgauge found"),
     identity(
         "mkfs_features",
-        "features in the superblock: dumpe2fs -h (as root), XFS_IOC_FSGEOMETRY, /sys/fs/btrfs; without those that use switches on",
+        "features in the superblock: read from the device of an ext filesystem (as root), XFS_IOC_FSGEOMETRY, /sys/fs/btrfs; without those that use switches on",
     ),
     identity("mount_options_asked", "mount options as they were asked for; absent on a mount that fsgauge found"),
     identity("block_size", "block size of the filesystem in bytes (statvfs f_bsize)"),

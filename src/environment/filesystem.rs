@@ -3,10 +3,10 @@
 use super::{Found, Subject};
 use crate::sys::disk::Disk;
 use crate::sys::mountinfo::Mounted;
-use crate::sys::{sysctl, xfs_geometry};
+use crate::sys::{ext_superblock, sysctl, xfs_geometry};
+use crate::units::KIB;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 /// Features of ext2, ext3 and ext4 that the kernel switches on when they are first needed, and states that are written
 /// in the same place: not decided by mkfs.
@@ -50,36 +50,22 @@ fn superblock(path: &Path, mounted: &Mounted, disk: Option<&Disk>) -> Option<Sup
     }
 }
 
-/// Runs dumpe2fs(8), which needs to read the device: so as root alone, as a rule.
+/// Reads the device itself: so as root alone, as a rule.
 fn ext(mounted: &Mounted, disk: &Disk) -> Option<Superblock> {
     let nodes = [PathBuf::from(&mounted.source), Path::new("/dev").join(disk.name())];
-    let device = nodes.into_iter().find(|node| File::open(node).is_ok())?;
-    // The directories of system programs are not on every user's PATH.
-    let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
-    let mut command = Command::new("dumpe2fs");
-    command.arg("-h").arg(device).env("PATH", path).env("LC_ALL", "C").stdin(Stdio::null());
-    let output = command.output().ok().filter(|output| output.status.success())?;
-    Some(parse_dumpe2fs(&String::from_utf8_lossy(&output.stdout)))
+    let superblock = nodes.iter().find_map(|node| ext_superblock::read(node))?;
+    let mut features = superblock.features;
+    features.retain(|name| !EXT_SET_BY_USE.contains(&name.as_str()));
+    features.sort();
+    features.push(format!("inode_size={}", superblock.inode_bytes));
+    features.push(format!("flex_bg_size={}", superblock.flex_groups));
+    features.push(format!("journal={}KiB", superblock.journal_bytes / KIB));
+    Some(Superblock { features: Some(features.join(" ")), uuid: Some(uuid_text(&superblock.uuid)) })
 }
 
-fn parse_dumpe2fs(text: &str) -> Superblock {
-    let value = |key: &str| {
-        let mut lines = text.lines().filter_map(|line| line.split_once(':'));
-        lines.find(|(name, _)| *name == key).map(|(_, value)| value.trim().to_owned())
-    };
-    let features = value("Filesystem features").map(|listed| {
-        let kept = listed.split_whitespace().filter(|name| !EXT_SET_BY_USE.contains(name)).map(str::to_owned);
-        let mut features: Vec<String> = kept.collect();
-        features.sort();
-        let numbers = [
-            ("inode_size", "Inode size"),
-            ("flex_bg_size", "Flex block group size"),
-            ("journal", "Total journal size"),
-        ];
-        features.extend(numbers.iter().filter_map(|(name, key)| Some(format!("{name}={}", value(key)?))));
-        features.join(" ")
-    });
-    Superblock { features, uuid: value("Filesystem UUID") }
+fn uuid_text(uuid: &[u8; 16]) -> String {
+    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
 fn xfs(path: &Path) -> Option<Superblock> {
@@ -95,9 +81,7 @@ fn xfs(path: &Path) -> Option<Superblock> {
     ];
     let mut features: Vec<String> = geometry.features().into_iter().map(str::to_owned).collect();
     features.extend(numbers.iter().map(|(name, value)| format!("{name}={value}")));
-    let hex: String = geometry.uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-    let uuid = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-");
-    Some(Superblock { features: Some(features.join(" ")), uuid: Some(uuid) })
+    Some(Superblock { features: Some(features.join(" ")), uuid: Some(uuid_text(&geometry.uuid)) })
 }
 
 fn btrfs(disk: &Disk) -> Option<Superblock> {
@@ -127,23 +111,4 @@ fn btrfs_profile(folder: &Path) -> Option<String> {
     let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     (!names.is_empty()).then(|| names.join("+"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_use_switches_on_is_not_a_feature_of_mkfs() {
-        let text = "Filesystem UUID:          05d6\nFilesystem features:      has_journal extent needs_recovery large_file\n\
-                    Inode size:\t          256\nTotal journal size:       4096k\n";
-        assert_eq!(
-            parse_dumpe2fs(text),
-            Superblock {
-                features: Some("extent has_journal inode_size=256 journal=4096k".into()),
-                uuid: Some("05d6".into())
-            }
-        );
-        assert_eq!(parse_dumpe2fs(""), Superblock::default());
-    }
 }

@@ -43,7 +43,7 @@ type Found = (&'static str, Option<String>);
 /// Describes the machine, the kernel and the filesystem under a path.
 ///
 /// Errors: the path does not exist, or [`VM_VARIABLE`] holds something else than a JSON object.
-/// Cost: some sixty small files, and dumpe2fs on ext2, ext3 and ext4: a few milliseconds.
+/// Cost: some sixty small files, and the kernel's configuration: a few milliseconds.
 pub fn gather(subject: &Subject) -> Result<Environment> {
     let mounted = mountinfo::mounted_at(subject.path)?;
     let disk = Disk::of(subject.path);

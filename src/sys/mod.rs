@@ -6,6 +6,7 @@ pub mod c_library;
 pub mod child;
 pub mod cpu;
 pub mod disk;
+pub mod ext_superblock;
 pub mod fallocate;
 pub mod fiemap;
 pub mod kernel_log;
