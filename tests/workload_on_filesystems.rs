@@ -12,7 +12,7 @@ use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Mutex;
-use workload_support::{ALL, BTRFS_ZSTD, EXT3, EXT4, EXT4_1K, XFS, can_mount, names, on, on_each};
+use workload_support::{ALL, BTRFS_ZSTD, EXT3, EXT4, EXT4_1K, XFS, can_mount, names, on, on_each, unmount};
 
 const MIB: u64 = 1 << 20;
 
@@ -301,5 +301,39 @@ fn two_hundred_iterations_leave_no_file_no_descriptor_and_no_mapping() {
             assert_eq!(held(), 0);
         }
         assert_eq!(names(directory), [""; 0]);
+    });
+}
+
+#[test]
+fn every_workload_runs_on_an_overlay_whose_cached_pages_are_seen() {
+    if !can_mount() {
+        return;
+    }
+    on(&EXT4, |below| {
+        for name in ["lower", "upper", "work", "merged"] {
+            fs::create_dir(below.join(name)).unwrap();
+        }
+        let options = format!("lowerdir={0}/lower,upperdir={0}/upper,workdir={0}/work", below.display());
+        let directory = &below.join("merged");
+        let flags = nix::mount::MsFlags::empty();
+        nix::mount::mount(Some("none"), directory, Some("overlay"), flags, Some(options.as_str())).unwrap();
+        let file = directory.join("file");
+        for method in Method::ALL {
+            preallocation::iterate(method, &file, 4 * MIB).unwrap();
+            fs::remove_file(&file).unwrap();
+        }
+        let buffer = payload::incompressible(MIB as usize, 5);
+        interleaved_streams::iterate(directory, 4, 4 * MIB, &buffer).unwrap();
+
+        partial_page_reads::prepare(&file, 4 * MIB, 1).unwrap();
+        let opened = partial_page_reads::open(&file).unwrap();
+        let pages = 4 * MIB / page_cache::page_bytes() as u64;
+        assert_eq!(page_cache::resident_pages_by_mincore(opened.file()).unwrap(), pages);
+        assert_eq!(page_cache::resident_pages(opened.file()).unwrap(), pages);
+        page_cache::evict(opened.file()).unwrap();
+        assert_eq!(page_cache::resident_pages_by_mincore(opened.file()).unwrap(), 0);
+        assert_eq!(page_cache::resident_pages(opened.file()).unwrap(), 0);
+        drop(opened);
+        unmount(directory);
     });
 }

@@ -88,7 +88,7 @@ fn in_own_namespace(filesystem: &Filesystem, body: impl FnOnce(&Path)) {
 
 /// Unmounts; what the workload left open is EBUSY for good. For a moment it may be a process that another test's thread has
 /// forked, which holds copies of all descriptors until it executes its program.
-fn unmount(point: &Path) {
+pub fn unmount(point: &Path) {
     let deadline = Instant::now() + Duration::from_secs(2);
     while let Err(errno) = umount2(point, MntFlags::empty()) {
         assert!(errno == Errno::EBUSY && Instant::now() < deadline, "umount {}: {errno}", point.display());
