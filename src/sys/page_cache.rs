@@ -36,15 +36,19 @@ const _: () = assert!(size_of::<CachestatRange>() == 16 && size_of::<Cachestat>(
 /// Counts the pages of `file` that are in the page cache, by cachestat(2), or by mincore(2) where that is missing
 /// (before Linux 6.5).
 ///
-/// Errors: EPERM or EBADF where the file is neither ours nor writable to us. Needs a file that is ours or writable: the
-/// kernel tells nobody else (mincore then says that every page is resident, which reads as warm, never as cold).
+/// That none is resident is believed only when mincore says so too: on overlay cachestat looks at an inode that never has
+/// pages and counts zero (seen on Linux 6.18), where a mapping leads to the file below that has them.
+///
+/// Errors: EPERM where the file is neither ours nor writable to us. Needs a file that is ours or writable: the kernel tells
+/// nobody else (mincore then says that every page is resident, which reads as warm, never as cold).
 /// Cost: never inside a timed region.
 pub fn resident_pages(file: &File) -> Result<u64> {
-    match resident_pages_by_cachestat(file) {
+    let counted = match resident_pages_by_cachestat(file) {
+        Ok(0) => resident_pages_by_mincore(file),
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => resident_pages_by_mincore(file),
         other => other,
-    }
-    .map_err(|error| Error::io("count the cached pages of", &path_of(file), &error))
+    };
+    counted.map_err(|error| Error::io("count the cached pages of", &path_of(file), &error))
 }
 
 /// [`resident_pages`] by cachestat(2) alone. Errors: ENOSYS before Linux 6.5.

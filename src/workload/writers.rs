@@ -3,7 +3,7 @@
 //! A writer is this executable again with a hidden first argument, so that it shares nothing with the process that measures
 //! and dies by itself with it, SIGKILL included (PR_SET_PDEATHSIG). Each writes one file of a bounded size for ever: from the
 //! beginning to the end in writes of 64 KiB, fdatasync, cut to nothing, again. It says `ready` once its file was on the disk
-//! for the first time; on SIGTERM it says how many bytes it wrote in how much time.
+//! for the first time; on SIGTERM it says how many bytes it has written since then, in how much time.
 //!
 //! Space: a filesystem may give the blocks of a file that was cut back only with its next transaction, so allow for twice
 //! `count * file_bytes`.
@@ -114,7 +114,7 @@ impl Writers {
 
     /// Stops them, takes their reports, and removes their files. Errors: a writer that had died before, or gives no report.
     ///
-    /// The rate is the sum of the writers' own, each over the time that it ran.
+    /// Bytes count from when a writer was ready; the rate is the sum of the writers' own, each over the time since then.
     pub fn stop(mut self) -> Result<record::Writers> {
         self.check()?;
         for writer in &self.writers {

@@ -1,6 +1,7 @@
 //! Real filesystems for tests that call the library: made, mounted and taken down in a thread's own mount namespace.
 #![allow(dead_code)]
 
+use crate::common::{have, is_root};
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
@@ -87,7 +88,7 @@ fn in_own_namespace(filesystem: &Filesystem, body: impl FnOnce(&Path)) {
 
 /// Unmounts; what the workload left open is EBUSY for good. For a moment it may be a process that another test's thread has
 /// forked, which holds copies of all descriptors until it executes its program.
-fn unmount(point: &Path) {
+pub fn unmount(point: &Path) {
     let deadline = Instant::now() + Duration::from_secs(2);
     while let Err(errno) = umount2(point, MntFlags::empty()) {
         assert!(errno == Errno::EBUSY && Instant::now() < deadline, "umount {}: {errno}", point.display());
@@ -103,4 +104,16 @@ pub fn names(directory: &Path) -> Vec<String> {
     names.retain(|name| name != "lost+found");
     names.sort();
     names
+}
+
+/// Whether the tests that mount can run; says so if not.
+pub fn can_mount() -> bool {
+    is_root() && have(&["mkfs.ext2", "mkfs.ext3", "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs", "mount"])
+}
+
+/// Runs on each filesystem in turn.
+pub fn on_each(filesystems: &[Filesystem], body: impl Fn(&Filesystem, &Path) + Sync) {
+    for filesystem in filesystems {
+        on(filesystem, |directory| body(filesystem, directory));
+    }
 }

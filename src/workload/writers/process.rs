@@ -12,6 +12,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -23,7 +24,9 @@ const WRITE_BYTES: usize = 64 << 10;
 /// The contents are walked through, so that a filesystem finds neither zeros nor equal neighbours.
 const PAYLOAD_BYTES: usize = 4 << 20;
 
-/// Bytes written so far, for the thread that answers SIGTERM.
+/// When the writer was ready, and the bytes it has written since: what the thread that answers SIGTERM reports. The first
+/// pass belongs to neither, since nothing is measured against it.
+static READY: OnceLock<Instant> = OnceLock::new();
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 /// The arguments that make this executable a writer. The parent's id is among them because the parent may be gone before
@@ -56,7 +59,7 @@ fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<std::convert::In
     };
     let (seed, file_bytes, parent) = (number()?, number()?, number()?);
     die_with(parent)?;
-    answer_sigterm(Instant::now())?;
+    answer_sigterm()?;
     write_for_ever(&file, seed, file_bytes).map_err(|error| Error::io("write", &file, &error))
 }
 
@@ -71,12 +74,12 @@ fn die_with(parent: u64) -> Result<()> {
 }
 
 /// A thread of its own, so that the answer comes although the other thread may wait for the disk.
-fn answer_sigterm(started: Instant) -> Result<()> {
+fn answer_sigterm() -> Result<()> {
     let mut signals =
         Signals::new([SIGTERM]).map_err(|error| Error::failed(format!("cannot wait for SIGTERM: {error}")))?;
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {
-            let seconds = started.elapsed().as_secs_f64();
+            let seconds = READY.get().map_or(0.0, |ready| ready.elapsed().as_secs_f64());
             let mut output = io::stdout().lock();
             let _ =
                 writeln!(output, "{}", report(WRITTEN.load(Ordering::Relaxed), seconds)).and_then(|()| output.flush());
@@ -100,7 +103,6 @@ fn write_for_ever(path: &Path, seed: u64, file_bytes: u64) -> io::Result<std::co
     let contents = payload::incompressible(PAYLOAD_BYTES, seed);
     let mut blocks = contents.chunks_exact(WRITE_BYTES).cycle();
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    let mut is_first = true;
     loop {
         let mut remaining = file_bytes;
         while remaining > 0 {
@@ -111,11 +113,12 @@ fn write_for_ever(path: &Path, seed: u64, file_bytes: u64) -> io::Result<std::co
             remaining -= length as u64;
         }
         file.sync_data()?;
-        if is_first {
+        if READY.get().is_none() {
+            WRITTEN.store(0, Ordering::Relaxed);
+            READY.get_or_init(Instant::now);
             let mut output = io::stdout().lock();
             writeln!(output, "ready")?;
             output.flush()?;
-            is_first = false;
         }
         file.set_len(0)?;
         file.rewind()?;
