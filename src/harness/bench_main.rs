@@ -38,6 +38,7 @@ pub type StartSeries = for<'a> fn(&'a Place, &'a Sizes, &'a str) -> Result<Start
 /// Exit code: 0 all ran, 1 a benchmark failed or is missing without a stated reason, 2 refused, 130 and 143 interrupted.
 pub fn main(workload: &'static Workload, start: StartSeries) -> ExitCode {
     writers::run_if_asked();
+    cleanup::catch_panics();
     let result = run(workload, start);
     cleanup::clean_up();
     match result {
@@ -63,7 +64,8 @@ fn run(workload: &'static Workload, start: StartSeries) -> Result<()> {
     if let Some(directory) = recording::replay_directory() {
         let recorded = recording::read(&directory, workload)?;
         let criterion_directory = criterion_files::criterion_directory()?;
-        check_results(&arguments, &criterion_directory)?;
+        check_baselines(&arguments, &criterion_directory)?;
+        check_results(&criterion_directory)?;
         let progress = Progress::new(workload, &arguments, profile, &sizes, &[], &criterion_directory);
         let mut session = Session::new(workload, start, arguments, profile, sizes, criterion_directory, progress);
         return session.replay_recorded(recorded);
@@ -83,11 +85,12 @@ fn run(workload: &'static Workload, start: StartSeries) -> Result<()> {
     }
     let criterion_directory = criterion_files::criterion_directory()?;
     if arguments.mode == Mode::Bench && recording::record_directory().is_none() {
-        check_results(&arguments, &criterion_directory)?;
+        check_baselines(&arguments, &criterion_directory)?;
     }
     let progress = Progress::new(workload, &arguments, profile, &sizes, &labels, &criterion_directory);
     let mut session = Session::new(workload, start, arguments, profile, sizes, criterion_directory, progress);
     if session.arguments.load_baseline.is_some() {
+        check_results(&session.criterion_directory)?;
         return session.load(&plan);
     }
     measure(&mut session, &settings, &targets, &plan)
@@ -103,6 +106,9 @@ fn measure(session: &mut Session, settings: &Settings, targets: &[Target], plan:
         })
         .collect();
     let ready = preflight::prepare(targets, settings, &session.arguments, session.profile, &selected)?;
+    if session.arguments.mode == Mode::Bench && recording::record_directory().is_none() {
+        check_results(&session.criterion_directory)?;
+    }
     for leftover in &ready.leftovers {
         session.progress.say(&format!("removed {}, left by a run that was killed", leftover.display()));
     }
@@ -113,17 +119,26 @@ fn measure(session: &mut Session, settings: &Settings, targets: &[Target], plan:
     session.run(&ready.places, plan)
 }
 
-/// Refuses what criterion would only mention or panic about: results that cannot be written, a baseline that is not there.
-fn check_results(arguments: &Arguments, directory: &Path) -> Result<()> {
+/// Refuses results that cannot be written, which criterion would only mention.
+fn check_results(directory: &Path) -> Result<()> {
     let way_out = "set CRITERION_HOME to a directory that can be written to";
     std::fs::create_dir_all(directory).map_err(|error| {
         Error::io("create the directory for results", directory, &error).into_refusal().hint(way_out)
     })?;
     tempfile::tempfile_in(directory)
         .map_err(|error| Error::io("write results in", directory, &error).into_refusal().hint(way_out))?;
+    Ok(())
+}
+
+/// Refuses a baseline that is not there, about which criterion would panic.
+fn check_baselines(arguments: &Arguments, directory: &Path) -> Result<()> {
     let wanted = [required_baseline(arguments), arguments.load_baseline.as_deref()];
-    let known = criterion_files::list_baselines(directory)?;
-    match wanted.into_iter().flatten().find(|name| !known.iter().any(|known| known == name)) {
+    let mut wanted = wanted.into_iter().flatten().peekable();
+    let known = match wanted.peek() {
+        Some(_) if directory.exists() => criterion_files::list_baselines(directory)?,
+        _ => Vec::new(),
+    };
+    match wanted.find(|name| !known.iter().any(|known| known == name)) {
         None => Ok(()),
         Some(name) if known.is_empty() => Err(Error::refused(format!(
             "baseline `{name}` is not there, nor any other in {}: save it first with --save-baseline {name}",

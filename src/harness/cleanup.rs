@@ -3,14 +3,19 @@
 //! Rust runs no destructors on a signal, so a thread of its own waits for them, removes what was made and exits.
 
 use crate::workload::writers;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGXFSZ};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 
 /// The file in a work directory that says it is ours.
 pub const MARKER: &str = "fsgauge-made-this-directory";
 
 static DIRECTORIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// The thread that ends the process.
+static ENDING: Mutex<Option<ThreadId>> = Mutex::new(None);
 
 /// Held while the target is unmounted, so that no exit happens between umount(2) and mount(2).
 static MOUNTED: Mutex<()> = Mutex::new(());
@@ -30,7 +35,14 @@ pub fn hold_exit() -> MutexGuard<'static, ()> {
 }
 
 /// Ends writers and removes every registered directory. Returns the directories that could not be removed.
+///
+/// Call it to end the process. The first thread that does decides how it ends: any other waits here for that, so that a
+/// benchmark whose files are being removed after a signal does not report that they are gone.
 pub fn clean_up() -> Vec<PathBuf> {
+    let own = std::thread::current().id();
+    while *lock(&ENDING).get_or_insert(own) != own {
+        std::thread::park();
+    }
     writers::kill_all();
     let mut left = Vec::new();
     for directory in lock(&DIRECTORIES).drain(..) {
@@ -77,11 +89,14 @@ pub fn empty_but_for_marker(directory: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Starts the thread that waits for SIGINT, SIGTERM, SIGHUP and SIGPIPE, and the hook that turns a panic of ours or of
-/// criterion's into one line. Both clean up first.
+/// Starts the thread that waits for SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGPIPE, cleans up and exits.
+///
+/// SIGXFSZ (`ulimit -f`) does nothing from here on: the write that met the limit says EFBIG.
 pub fn watch_signals() -> crate::Result<()> {
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP, SIGPIPE])
-        .map_err(|error| crate::Error::failed(format!("cannot watch for signals: {error}")))?;
+    let failed = |error| crate::Error::failed(format!("cannot watch for signals: {error}"));
+    let mut signals =
+        signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE]).map_err(failed)?;
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(failed)?;
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
             let _mounted = hold_exit();
@@ -89,22 +104,33 @@ pub fn watch_signals() -> crate::Result<()> {
             std::process::exit(128 + signal);
         }
     });
+    Ok(())
+}
+
+/// Turns a panic of ours or of criterion's into one line, cleans up and exits with 1.
+pub fn catch_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let text = panic.payload_as_str().unwrap_or("unknown cause").lines().next().unwrap_or_default();
-        // A reader that went away (`| head`) is no fault of the run: SIGPIPE's own status.
-        let status = if text.contains("Broken pipe") { 128 + SIGPIPE } else { 1 };
-        if status == 1 {
-            let place = panic.location().map(|place| format!(" at {}:{}", place.file(), place.line()));
-            eprintln!("fsgauge: internal error: {text}{}; please report it", place.unwrap_or_default());
-        }
+        let place = panic.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
+        let mut status = 1;
+        // Written, not printed: stderr may be what failed.
+        let _ = match text.strip_prefix("failed printing to ") {
+            // A reader that went away (`| head`) is no fault of the run: SIGPIPE's own status.
+            Some(why) if why.contains("Broken pipe") => {
+                status = 128 + SIGPIPE;
+                Ok(())
+            }
+            Some(why) => writeln!(std::io::stderr(), "fsgauge: cannot write to {why}"),
+            None => writeln!(std::io::stderr(), "fsgauge: internal error: {text}{place}; please report it"),
+        };
         report(&clean_up());
         std::process::exit(status);
     }));
-    Ok(())
 }
 
 fn report(left: &[PathBuf]) {
     for directory in left {
-        eprintln!("fsgauge: could not remove {}; the next run on that path will", directory.display());
+        let message = format!("fsgauge: could not remove {}; the next run on that path will", directory.display());
+        let _ = writeln!(std::io::stderr(), "{message}");
     }
 }

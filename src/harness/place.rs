@@ -188,7 +188,8 @@ impl Place {
         }
     }
 
-    fn remount(&self) -> Result<()> {
+    /// Unmounts the target and mounts it again.
+    pub fn remount(&self) -> Result<()> {
         // An exit between umount(2) and mount(2) would leave the path unmounted.
         let _hold = cleanup::hold_exit();
         let spec = self.mount_spec();

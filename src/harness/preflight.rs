@@ -38,6 +38,13 @@ pub fn targets(settings: &Settings) -> Result<Vec<Target>> {
                 path.display()
             )));
         }
+        if let Some(other) = targets.iter().find(|other| other.path == *path) {
+            return Err(Error::refused(format!(
+                "{} is given twice, as `{}` and as `{label}`: give two directories of it",
+                path.display(),
+                other.label
+            )));
+        }
         targets.push(Target { label, path: path.clone() });
     }
     Ok(targets)
@@ -117,7 +124,6 @@ pub fn prepare(
                 target.path.display()
             )));
         }
-        check_space(&target.path, profile, selected)?;
         let managed = managed.iter().find(|managed| managed.label == target.label).cloned();
         let cache = if measuring {
             Some(cache_method(settings.cache, &mounted, managed.as_ref(), &target.path)?)
@@ -133,10 +139,16 @@ pub fn prepare(
         }
         // A directory that may not be read has no leftovers that could be removed; that it may not be written to is said next.
         ready.leftovers.extend(work_directory::remove_leftovers(&target.path).unwrap_or_default());
+        check_space(&target.path, profile, selected)?;
     }
     for (target, mounted, managed, cache) in checked {
         let directory = work_directory::create(&target.path)?;
-        ready.places.push(Place::new(target.label.clone(), target.path.clone(), mounted, managed, cache, directory)?);
+        let place = Place::new(target.label.clone(), target.path.clone(), mounted, managed, cache, directory)?;
+        if cache == Some(CacheMethod::Remount) && selected.iter().any(|workload| workload.needs_cold_cache) {
+            // Whoever holds the mount is named now, and not after the first benchmarks.
+            place.remount().map_err(Error::into_refusal)?;
+        }
+        ready.places.push(place);
     }
     Ok(ready)
 }

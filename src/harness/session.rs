@@ -37,8 +37,9 @@ pub struct Session {
     pub sizes: Sizes,
     /// Lines for the user.
     pub progress: Progress,
+    /// Where criterion keeps its results.
+    pub criterion_directory: PathBuf,
     start: StartSeries,
-    criterion_directory: PathBuf,
     series: BTreeMap<Key, Series>,
     environments: BTreeMap<String, Environment>,
     skipped: Vec<String>,
@@ -159,7 +160,8 @@ impl Session {
                 .skip(planned, &format!("{filesystem} keeps its only copy in the page cache, so it is never cold"));
         }
         let measuring = self.arguments.mode == Mode::Bench;
-        if measuring && recording::record_directory().is_none() {
+        let discards = self.arguments.baseline == super::arguments::Baseline::Discard;
+        if measuring && !discards && recording::record_directory().is_none() {
             // What an earlier run left there must not be taken for this run's result, should this one fail.
             remove_results(&self.folder(planned).join("new"))?;
         }
