@@ -45,8 +45,6 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // Help and version come this way too.
             let status = if error.use_stderr() { usage_status(&std::env::args_os().collect::<Vec<_>>()) } else { 0 };
-            let status =
-                if error.use_stderr() { vm::usage_status(&std::env::args_os().collect::<Vec<_>>()) } else { 0 };
             // A closed stdout or stderr leaves nobody to tell.
             let _unread = error.print();
             ExitCode::from(status)
@@ -58,7 +56,8 @@ pub fn main() -> ExitCode {
 fn usage_status(arguments: &[std::ffi::OsString]) -> u8 {
     match arguments.get(1).and_then(|word| word.to_str()) {
         Some("with") => fsgauge::target::supervise::OWN_FAILURE,
-        _ => vm::usage_status(arguments),
+        Some("vm") => vm::usage_status(arguments),
+        _ => 2,
     }
 }
 
