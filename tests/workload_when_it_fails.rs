@@ -6,7 +6,8 @@ mod workload_support;
 use common::have;
 use fsgauge::sys::page_cache;
 use fsgauge::workload::preallocation::{self, Method};
-use fsgauge::workload::{interleaved_streams, partial_page_reads, payload};
+use fsgauge::workload::tree::{self, TreeParameters};
+use fsgauge::workload::{interleaved_streams, operation_latency, partial_page_reads, payload};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -176,4 +177,45 @@ fn dropping_caches_is_refused_where_proc_sys_is_read_only() {
         assert_eq!(error.errno(), Some(libc::EROFS));
         assert!(error.to_string().contains("/proc/sys/vm/drop_caches"), "{error}");
     });
+}
+
+#[test]
+fn long_paths_work_up_to_the_systems_limit_and_are_an_error_beyond() {
+    let base = tempfile::tempdir().unwrap();
+    let mut directory = base.path().to_owned();
+    while directory.as_os_str().len() < 3000 {
+        directory.push("a".repeat(200));
+    }
+    fs::create_dir_all(&directory).unwrap();
+    preallocation::iterate(Method::Write4k, &directory.join("file"), 4096).unwrap();
+    let plan = tree::plan(&TreeParameters { files: 40, directories: 30, max_file_bytes: 4096, seed: 1 });
+    let root = directory.join("tree");
+    fs::create_dir(&root).unwrap();
+    plan.generate(&root, &mut |_, _| ()).unwrap();
+    operation_latency::walk(&root, Some(plan.entries())).unwrap();
+
+    let file = directory.join(format!("{}/{}", "b/".repeat(600), "file"));
+    let error = preallocation::iterate(Method::Write4k, &file, 4096).unwrap_err();
+    assert_eq!(error.errno(), Some(libc::ENAMETOOLONG), "{error}");
+}
+
+#[test]
+fn a_walk_follows_no_link_and_opens_no_pipe_and_takes_any_name() {
+    use std::os::unix::ffi::OsStrExt;
+    let base = tempfile::tempdir().unwrap();
+    let root = base.path();
+    std::os::unix::fs::symlink(root, root.join("loop")).unwrap();
+    std::os::unix::fs::symlink("nowhere", root.join("dangling")).unwrap();
+    nix::unistd::mkfifo(&root.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    fs::write(root.join(std::ffi::OsStr::from_bytes(b"\xff\n")), "12345").unwrap();
+    fs::write(root.join("empty"), "").unwrap();
+    let walk = operation_latency::walk(root, Some(5)).unwrap();
+    assert_eq!((walk.bytes, walk.rest_bytes), (5, 4));
+    assert_eq!(walk.nanoseconds(operation_latency::Operation::Open).len(), 2);
+    assert_eq!(walk.nanoseconds(operation_latency::Operation::FirstByte).len(), 1, "an empty file has no first byte");
+
+    let error = operation_latency::walk(&root.join("missing"), None).unwrap_err();
+    assert!(error.errno() == Some(libc::ENOENT) && error.to_string().contains("missing"), "{error}");
+    let error = operation_latency::walk(&root.join("loop"), None).unwrap_err();
+    assert!(matches!(error.errno(), Some(libc::ENOTDIR | libc::ELOOP)), "{error}");
 }

@@ -173,8 +173,8 @@ fn file_name(number: u32) -> String {
     format!("file-{number:07}")
 }
 
-/// Where in the buffer a file's contents begin, so that no two neighbours hold the same blocks: 512 bytes times a number that
-/// is odd, hence prime to the 4096 places of the first half.
+/// Where in the buffer a file's contents begin. The multiplier is odd, so 4096 files in a row begin at 4096 different places
+/// of the buffer's first half, and no two of them hold the same blocks.
 fn start_in_contents(number: u32) -> usize {
     (u64::from(number) * 2_654_435_761 % (BUFFER_BYTES as u64 / 1024)) as usize * 512
 }
