@@ -80,7 +80,7 @@ pub fn iterate(method: Method, file: &Path, bytes: u64) -> Result<Timed> {
     let result = match method {
         Method::PosixFallocate => timed_allocation(handle, bytes, posix_fallocate),
         Method::Fallocate => timed_allocation(handle, bytes, fallocate),
-        Method::MmapMemset => timed_memset(handle, bytes),
+        Method::MmapMemset => timed_memset(handle, file, bytes),
         Method::Write4k => timed_writes(handle, bytes, &[0; 4096]),
         Method::Write8k => timed_writes(handle, bytes, &[0; 8192]),
     };
@@ -105,10 +105,9 @@ fn timed_allocation(file: File, bytes: u64, allocate: fn(&File, u64) -> io::Resu
     Ok(Timed { elapsed: started.elapsed() })
 }
 
-fn timed_memset(file: File, bytes: u64) -> io::Result<Timed> {
+fn timed_memset(file: File, path: &Path, bytes: u64) -> io::Result<Timed> {
     // As published: the file is extended by one byte at its end. A mapping may not reach past the last page.
     file.write_all_at(b"0", bytes - 1)?;
-    let witness = file.try_clone()?;
     let mut mapping = SharedMapping::new(&file, bytes)?;
 
     let started = Instant::now();
@@ -118,17 +117,17 @@ fn timed_memset(file: File, bytes: u64) -> io::Result<Timed> {
     let elapsed = started.elapsed();
 
     match mapping.fault_offset() {
-        Some(offset) => Err(why_no_page(&witness, offset)),
+        Some(offset) => Err(why_no_page(path, offset)),
         None => Ok(Timed { elapsed }),
     }
 }
 
 /// SIGBUS says only that there was no page; writes to the same place say why. More than one page of them, because the
 /// kernel maps many pages at once and gives up where not all of them can have a block.
-fn why_no_page(file: &File, offset: u64) -> io::Error {
+fn why_no_page(path: &Path, offset: u64) -> io::Error {
     let zeros = vec![0; 1 << 20];
-    let mut places = (0..16).map(|piece| offset + (piece << 20));
-    match places.try_for_each(|place| file.write_all_at(&zeros, place)) {
+    let write = |file: File| (0..16).try_for_each(|piece| file.write_all_at(&zeros, offset + (piece << 20)));
+    match OpenOptions::new().write(true).open(path).and_then(write) {
         Err(error) => error,
         Ok(()) => {
             io::Error::other(format!("no page could be had at offset {offset} (SIGBUS), and a moment later it could"))
