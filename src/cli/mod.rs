@@ -5,10 +5,10 @@
 mod bundle;
 mod env;
 mod extents;
-mod gate;
 mod run;
 mod targets;
 mod vm;
+mod gate;
 mod with;
 
 use clap::{Parser, Subcommand};
