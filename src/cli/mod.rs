@@ -4,11 +4,11 @@
 
 mod env;
 mod extents;
+mod gate;
 mod run;
 mod targets;
-mod with;
 mod vm;
-mod gate;
+mod with;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -42,7 +42,8 @@ pub fn main() -> ExitCode {
         Ok(arguments) => run(arguments.command),
         Err(error) => {
             // Help and version come this way too.
-            let status = if error.use_stderr() { vm::usage_status(&std::env::args_os().collect::<Vec<_>>()) } else { 0 };
+            let status =
+                if error.use_stderr() { vm::usage_status(&std::env::args_os().collect::<Vec<_>>()) } else { 0 };
             // A closed stdout or stderr leaves nobody to tell.
             let _unread = error.print();
             ExitCode::from(status)

@@ -1,9 +1,9 @@
 //! One kernel interface a file: system calls, /proc and /sys. Layer 1. `unsafe` lives here and nowhere else.
 
 pub mod block_device;
-pub mod child;
 pub mod broken_pipe;
 pub mod c_library;
+pub mod child;
 pub mod cpu;
 pub mod disk;
 pub mod fallocate;

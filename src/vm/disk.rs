@@ -61,9 +61,12 @@ impl Disk {
         let mut disk = PRESETS[0].1.clone();
         for part in text.split(',') {
             let Some((key, value)) = part.split_once('=') else { return Err(refuse(format!("`{part}` is no preset"))) };
-            let number = |value: &str| value.parse::<u64>().map_err(|_| refuse(format!("`{value}` is no whole number")));
+            let number =
+                |value: &str| value.parse::<u64>().map_err(|_| refuse(format!("`{value}` is no whole number")));
             match key {
-                "latency" => disk.completion_ns = nanoseconds(value).ok_or_else(|| refuse(format!("`{value}` is no time")))?,
+                "latency" => {
+                    disk.completion_ns = nanoseconds(value).ok_or_else(|| refuse(format!("`{value}` is no time")))?
+                }
                 "bandwidth" => disk.megabytes_per_second = number(value)?,
                 "depth" => {
                     let depth = number(value)?;
@@ -110,7 +113,9 @@ mod tests {
         assert_eq!(Disk::parse("hard-disk").unwrap().queue_depth, 1);
         let disk = Disk::parse("latency=80us,bandwidth=500").unwrap();
         assert_eq!((disk.completion_ns, disk.megabytes_per_second, disk.queue_depth), (80_000, 500, 64));
-        for bad in ["floppy", "latency=0us", "latency=20", "depth=0", "depth=5000", "speed=3", "bandwidth=x", "latency=99s"] {
+        for bad in
+            ["floppy", "latency=0us", "latency=20", "depth=0", "depth=5000", "speed=3", "bandwidth=x", "latency=99s"]
+        {
             let message = Disk::parse(bad).unwrap_err().to_string();
             assert!(message.contains(bad) && message.contains("hard-disk"), "{message}");
         }

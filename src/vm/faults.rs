@@ -55,7 +55,10 @@ pub fn diagnose(name: &str, console: &str, ended: Ended, answer: Option<&Answer>
     // The first cause is named, not what it led to: memory that ran out may end in a panic, and so may an oops.
     if let Some(at) = memory {
         return fault(
-            format!("the guest ran out of memory {where_it_was}: {}; raise --memory or choose a smaller profile", log[at]),
+            format!(
+                "the guest ran out of memory {where_it_was}: {}; raise --memory or choose a smaller profile",
+                log[at]
+            ),
             around(at),
         );
     }
@@ -72,7 +75,10 @@ pub fn diagnose(name: &str, console: &str, ended: Ended, answer: Option<&Answer>
         }
         Ended::Silent(time) => {
             return fault(
-                format!("the guest hangs {where_it_was}: it said nothing for {} s; --patience SECONDS waits longer", time.as_secs()),
+                format!(
+                    "the guest hangs {where_it_was}: it said nothing for {} s; --patience SECONDS waits longer",
+                    time.as_secs()
+                ),
                 last_lines(),
             );
         }
@@ -88,8 +94,10 @@ pub fn diagnose(name: &str, console: &str, ended: Ended, answer: Option<&Answer>
         let status = if let Ended::ByItself(status) = ended { status } else { 0 };
         // QEMU that refuses its arguments has said why on the console, and the guest never began.
         let of_kernel = !log.is_empty() && !log.iter().any(|line| line.starts_with("qemu-system"));
-        let said = log.last().map_or_else(|| "it said nothing".to_string(), |line| format!("its last line was: {line}"));
-        let error = Error::failed(format!("{name}: the machine ended with {status} {where_it_was} without a result: {said}"));
+        let said =
+            log.last().map_or_else(|| "it said nothing".to_string(), |line| format!("its last line was: {line}"));
+        let error =
+            Error::failed(format!("{name}: the machine ended with {status} {where_it_was} without a result: {said}"));
         return Some(Fault { error, of_kernel, log: last_lines() });
     };
     if let Some(failure) = &answer.failure {
@@ -127,7 +135,10 @@ mod tests {
         let answer = Answer::default();
         assert_eq!(text(BEGUN, Ended::ByItself(0), Some(&answer)), "");
         // Words of a benchmark or of a driver that only look like a fault.
-        assert_eq!(text("[ 0.1] ACPI: bus type PCI registered\n[ 0.2] debug: BUGs\n", Ended::ByItself(0), Some(&answer)), "");
+        assert_eq!(
+            text("[ 0.1] ACPI: bus type PCI registered\n[ 0.2] debug: BUGs\n", Ended::ByItself(0), Some(&answer)),
+            ""
+        );
     }
 
     #[test]
@@ -141,7 +152,9 @@ mod tests {
         assert!(text(&oops, ended, Some(&Answer::default())).contains("oopsed though the run finished"));
         let fatal = format!("{oops}[ 9.1] Kernel panic - not syncing: Fatal exception\n");
         assert!(text(&fatal, ended, None).contains("oopsed after"), "{}", text(&fatal, ended, None));
-        let memory = format!("{BEGUN}[ 9.0] x invoked oom-killer: gfp\n[ 9.1] Kernel panic - not syncing: System is deadlocked on memory\n");
+        let memory = format!(
+            "{BEGUN}[ 9.0] x invoked oom-killer: gfp\n[ 9.1] Kernel panic - not syncing: System is deadlocked on memory\n"
+        );
         assert!(text(&memory, ended, None).contains("out of memory after"));
     }
 
@@ -158,7 +171,8 @@ mod tests {
 
     #[test]
     fn a_bench_that_failed_says_why() {
-        let end = BenchEnd { name: "preallocation".into(), status: 1, last_lines: vec!["fsgauge: No space left".into()] };
+        let end =
+            BenchEnd { name: "preallocation".into(), status: 1, last_lines: vec!["fsgauge: No space left".into()] };
         let answer = Answer { benches: vec![end], ..Answer::default() };
         let said = text(BEGUN, Ended::ByItself(0), Some(&answer));
         assert_eq!(said, "v6.1@1: preallocation ended with 1: fsgauge: No space left");

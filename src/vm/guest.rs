@@ -158,7 +158,8 @@ fn make_disks(plan: &Plan) -> Result<Vec<PathBuf>> {
         // The device is nullbINDEX, or has the name of its folder since Linux 6.6.
         let candidates = [format!("/dev/nullb{}", index.trim()), format!("/dev/{name}")];
         let device = candidates.iter().map(PathBuf::from).find(|device| device.exists());
-        devices.push(device.ok_or_else(|| Error::failed(format!("null_blk made no device {}", candidates.join(" or "))))?);
+        devices
+            .push(device.ok_or_else(|| Error::failed(format!("null_blk made no device {}", candidates.join(" or "))))?);
     }
     Ok(devices)
 }
@@ -171,7 +172,12 @@ fn make_target(target: &PlannedTarget, device: PathBuf) -> Result<ManagedTarget>
         let output = output.map_err(|e| Error::io("run", &program, &e))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
-            return Err(Error::failed(format!("{} {}: {}: {said}", target.mkfs.join(" "), device.display(), output.status)));
+            return Err(Error::failed(format!(
+                "{} {}: {}: {said}",
+                target.mkfs.join(" "),
+                device.display(),
+                output.status
+            )));
         }
     }
     let path = Path::new("/mnt").join(&target.label);

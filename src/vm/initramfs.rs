@@ -151,7 +151,8 @@ mod tests {
             names.push((name.to_string(), mode, size));
             at = (at + 110 + name_size).next_multiple_of(4) + size.next_multiple_of(4);
         }
-        let expected = [("usr", 0o40755, 0), ("usr/lib", 0o40755, 0), ("usr/lib/a", 0o100644, 5), ("usr/lib/b", 0o100755, 0)];
+        let expected =
+            [("usr", 0o40755, 0), ("usr/lib", 0o40755, 0), ("usr/lib/a", 0o100644, 5), ("usr/lib/b", 0o100755, 0)];
         assert_eq!(names, expected.map(|(name, mode, size)| (name.to_string(), mode, size)));
     }
 

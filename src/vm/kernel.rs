@@ -161,7 +161,11 @@ impl Kernel {
 fn modules_built(tree: &Path) -> Result<Vec<PathBuf>> {
     let order = tree.join("modules.order");
     let text = std::fs::read_to_string(&order).map_err(|e| Error::io("read", &order, &e))?;
-    Ok(text.lines().map(|line| Path::new(line.trim()).with_extension("ko")).filter(|m| tree.join(m).is_file()).collect())
+    Ok(text
+        .lines()
+        .map(|line| Path::new(line.trim()).with_extension("ko"))
+        .filter(|m| tree.join(m).is_file())
+        .collect())
 }
 
 #[cfg(test)]

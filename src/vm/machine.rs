@@ -164,11 +164,8 @@ mod tests {
 
     #[test]
     fn lines_come_whole_and_the_status_is_told() {
-        let (ended, lines, _) = shell(
-            "printf 'one\\ntw'; sleep 0.3; printf 'o\\n' >&2; exit 3",
-            Patience { silence: LONG, idle: LONG },
-            0,
-        );
+        let (ended, lines, _) =
+            shell("printf 'one\\ntw'; sleep 0.3; printf 'o\\n' >&2; exit 3", Patience { silence: LONG, idle: LONG }, 0);
         assert_eq!((ended, lines), (Ended::ByItself(3), vec!["one".to_string(), "two".to_string()]));
     }
 

@@ -76,8 +76,9 @@ pub fn content(file: &Path) -> Result<Vec<u8>> {
         }
         _ => return std::fs::read(file).map_err(|e| Error::io("read", file, &e)),
     };
-    let path = find_program(program)
-        .ok_or_else(|| Error::refused(format!("{program} is not installed; install it to unpack {}", file.display())))?;
+    let path = find_program(program).ok_or_else(|| {
+        Error::refused(format!("{program} is not installed; install it to unpack {}", file.display()))
+    })?;
     let output = Command::new(&path).arg("-dc").arg(file).stdin(Stdio::null()).output();
     let output = output.map_err(|e| Error::io("run", &path, &e))?;
     match output.status.success() {

@@ -85,7 +85,10 @@ fn tool(program: &str, name: &str, (oldest, install): ((u32, u32), &str)) -> Res
     let mut numbers = version.split('.').map(|n| n.parse::<u32>().unwrap_or(0));
     let found = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     if found < oldest {
-        return Err(Error::refused(format!("{name} {version} is too old: {}.{} is needed; {install}", oldest.0, oldest.1)));
+        return Err(Error::refused(format!(
+            "{name} {version} is too old: {}.{} is needed; {install}",
+            oldest.0, oldest.1
+        )));
     }
     Ok((path, version.to_string()))
 }
@@ -93,7 +96,8 @@ fn tool(program: &str, name: &str, (oldest, install): ((u32, u32), &str)) -> Res
 impl Machine {
     /// The arguments for vng.
     pub fn vng_arguments(&self) -> Vec<String> {
-        let mut words: Vec<String> = ["--dry-run", "--verbose", "--force-9p", "--disable-monitor"].map(String::from).into();
+        let mut words: Vec<String> =
+            ["--dry-run", "--verbose", "--force-9p", "--disable-monitor"].map(String::from).into();
         if !self.kvm {
             words.push("--disable-kvm".to_string());
         }
@@ -123,7 +127,10 @@ impl Machine {
     /// Errors: it has not the form that is known.
     pub fn qemu_command(&self, printed: &str) -> Result<Vec<String>> {
         let unknown = |what: &str| {
-            Error::failed(format!("virtme-ng printed a command line without {what}; this fsgauge knows 1.42; {}", VIRTME_NG.1))
+            Error::failed(format!(
+                "virtme-ng printed a command line without {what}; this fsgauge knows 1.42; {}",
+                VIRTME_NG.1
+            ))
         };
         let line = printed.lines().rev().find(|l| l.contains("-kernel ")).ok_or_else(|| unknown("-kernel"))?;
         let mut words = split_words(line).ok_or_else(|| unknown("closed quotes"))?;
@@ -131,7 +138,8 @@ impl Machine {
         if let Some(at) = words.iter().position(|word| word == "-initrd") {
             words.drain(at..(at + 2).min(words.len()));
         }
-        let status = words.iter_mut().find(|w| w.starts_with("file,id=ret,path=")).ok_or_else(|| unknown("a status file"))?;
+        let status =
+            words.iter_mut().find(|w| w.starts_with("file,id=ret,path=")).ok_or_else(|| unknown("a status file"))?;
         *status = format!("file,id=ret,path={}", self.status_file.display());
         let mut own: Vec<String> = vec!["-initrd".to_string(), self.initramfs.display().to_string()];
         // No CD drive, no SATA, no keyboard: nothing to be probed, and no interrupt of theirs under a benchmark.
@@ -152,11 +160,15 @@ impl Machine {
     pub fn command(&self, tools: &Tools) -> Result<Vec<String>> {
         let mut command = Command::new(&tools.vng);
         command.args(self.vng_arguments()).stdin(Stdio::null()).current_dir("/");
-        let output = command.env("PATH", path_with(&tools.vng)).output().map_err(|e| Error::io("run", &tools.vng, &e))?;
+        let output =
+            command.env("PATH", path_with(&tools.vng)).output().map_err(|e| Error::io("run", &tools.vng, &e))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
             let said = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing").trim();
-            return Err(Error::failed(format!("virtme-ng cannot describe a machine for {}: {said}", self.image.display())));
+            return Err(Error::failed(format!(
+                "virtme-ng cannot describe a machine for {}: {said}",
+                self.image.display()
+            )));
         }
         self.qemu_command(&String::from_utf8_lossy(&output.stdout))
     }
@@ -255,9 +267,26 @@ mod tests {
                        -append 'a=1 b='\"'\"'c d'\"'\"'' -initrd /proc/self/fd/6\n";
         let command = machine().qemu_command(printed).unwrap();
         let expected: Vec<&str> = vec![
-            "/usr/bin/qemu", "-name", "virtme-ng", "-chardev", "file,id=ret,path=/w/status", "-kernel", "/k/boot/vmlinuz-6.1",
-            "-append", "a=1 b='c d'", "-initrd", "/w/initramfs", "-nodefaults", "-machine", "sata=off,smbus=off,i8042=off",
-            "-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01T00:00:00,clock=vm", "-seed", "3",
+            "/usr/bin/qemu",
+            "-name",
+            "virtme-ng",
+            "-chardev",
+            "file,id=ret,path=/w/status",
+            "-kernel",
+            "/k/boot/vmlinuz-6.1",
+            "-append",
+            "a=1 b='c d'",
+            "-initrd",
+            "/w/initramfs",
+            "-nodefaults",
+            "-machine",
+            "sata=off,smbus=off,i8042=off",
+            "-icount",
+            "shift=0,sleep=off",
+            "-rtc",
+            "base=2026-01-01T00:00:00,clock=vm",
+            "-seed",
+            "3",
         ];
         assert_eq!(command, expected);
         for broken in ["", "qemu -kernel k", "qemu -kernel 'k"] {

@@ -25,7 +25,8 @@ impl WorkDirectory {
 
     fn create_in(parent: &Path) -> Result<Self> {
         sweep(parent);
-        let failed = |e: &std::io::Error| Error::io("make a temporary directory in", parent, e).hint("TMPDIR names another");
+        let failed =
+            |e: &std::io::Error| Error::io("make a temporary directory in", parent, e).hint("TMPDIR names another");
         let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent).map_err(|e| failed(&e))?;
         let path = directory.path().join(LOCK);
         let lock = File::create(&path).map_err(|e| failed(&e))?;
