@@ -2,9 +2,12 @@
 //!
 //! Each subcommand is one file beside this one: a clap `Arguments` and a `run` that returns the exit code.
 
+mod calibrate;
 mod env;
+mod export;
 mod extents;
 mod gate;
+mod import;
 mod run;
 mod targets;
 mod vm;
@@ -34,6 +37,9 @@ enum Command {
     Vm(vm::Arguments),
     /// Compare two baselines: a verdict for each benchmark, and an exit code a CI job can trust.
     Gate(gate::Arguments),
+    Calibrate(calibrate::Arguments),
+    Export(export::Arguments),
+    Import(import::Arguments),
 }
 
 /// Parses the arguments and runs the subcommand.
@@ -60,6 +66,9 @@ fn run(command: Command) -> ExitCode {
         Command::With(arguments) => with::run(arguments),
         Command::Vm(arguments) => vm::run(arguments),
         Command::Gate(arguments) => gate::run(arguments),
+        Command::Calibrate(arguments) => calibrate::run(arguments),
+        Command::Export(arguments) => export::run(arguments),
+        Command::Import(arguments) => import::run(arguments),
     }
 }
 
