@@ -7,7 +7,7 @@ use fsgauge::judge::format::{self, Format};
 use fsgauge::judge::gate::{self, Comparison, Options};
 use fsgauge::judge::thresholds::{Configuration, parse_threshold};
 use fsgauge::{Error, Result};
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -194,27 +194,19 @@ fn report(comparison: &Comparison) -> u8 {
 }
 
 impl Outputs {
+    /// Writes the files first: a reader of standard output may go away (`| head`), and takes us with it.
     fn print(&self, render: impl Fn(Format) -> String) -> Result<()> {
         for (format, file) in &self.0 {
-            let text = render(*format);
-            match file {
-                Some(path) => {
-                    std::fs::write(path, text).map_err(|cause| Error::io("write", path, &cause))?;
-                }
-                None => write_to_standard_output(&text)?,
+            if let Some(path) = file {
+                std::fs::write(path, render(*format)).map_err(|cause| Error::io("write", path, &cause))?;
             }
         }
-        Ok(())
-    }
-}
-
-/// A reader that has gone (`| head`) is no failure of the comparison; a full disk is.
-fn write_to_standard_output(text: &str) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(cause) if cause.kind() != ErrorKind::BrokenPipe => {
-            Err(Error::io("write to", Path::new("standard output"), &cause))
+        for (format, _) in self.0.iter().filter(|(_, file)| file.is_none()) {
+            let mut out = std::io::stdout().lock();
+            out.write_all(render(*format).as_bytes())
+                .and_then(|()| out.flush())
+                .map_err(|cause| Error::io("write to", Path::new("standard output"), &cause))?;
         }
-        _ => Ok(()),
+        Ok(())
     }
 }

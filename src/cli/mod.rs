@@ -3,8 +3,12 @@
 //! Each subcommand is one file beside this one: a clap `Arguments` and a `run` that returns the exit code.
 
 mod bundle;
+mod calibrate;
 mod env;
+mod export;
 mod extents;
+mod gate;
+mod import;
 mod run;
 mod targets;
 mod vm;
@@ -36,6 +40,9 @@ enum Command {
     Vm(vm::Arguments),
     /// Compare two baselines: a verdict for each benchmark, and an exit code a CI job can trust.
     Gate(gate::Arguments),
+    Calibrate(calibrate::Arguments),
+    Export(export::Arguments),
+    Import(import::Arguments),
 }
 
 /// Parses the arguments and runs the subcommand.
@@ -45,6 +52,8 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // Help and version come this way too.
             let status = if error.use_stderr() { usage_status(&std::env::args_os().collect::<Vec<_>>()) } else { 0 };
+            let status =
+                if error.use_stderr() { vm::usage_status(&std::env::args_os().collect::<Vec<_>>()) } else { 0 };
             // A closed stdout or stderr leaves nobody to tell.
             let _unread = error.print();
             ExitCode::from(status)
@@ -71,6 +80,9 @@ fn run(command: Command) -> ExitCode {
         Command::With(arguments) => with::run(arguments),
         Command::Vm(arguments) => vm::run(arguments),
         Command::Gate(arguments) => gate::run(arguments),
+        Command::Calibrate(arguments) => calibrate::run(arguments),
+        Command::Export(arguments) => export::run(arguments),
+        Command::Import(arguments) => import::run(arguments),
     }
 }
 

@@ -113,7 +113,7 @@ pub fn load(criterion_dir: &Path, wanted: &[&str]) -> Result<Vec<Side>> {
     let read: Vec<Result<Vec<(String, Round, String)>>> =
         folders.par_iter().map(|folder| read_folder(folder, &cache)).collect();
     let mut sides: Vec<Side> = wanted.iter().map(|name| Side { name: (*name).to_owned(), ..Side::default() }).collect();
-    let mut errors = Vec::new();
+    let (mut errors, mut twins) = (Vec::new(), Vec::new());
     let mut plain: HashMap<String, PathBuf> = HashMap::new();
     for rounds in read {
         let rounds = match rounds {
@@ -131,7 +131,9 @@ pub fn load(criterion_dir: &Path, wanted: &[&str]) -> Result<Vec<Side>> {
             } else {
                 side.last_round = side.last_round.max(Some(round.number));
             }
-            add_round(side, id, round)?;
+            if let Err(error) = add_round(side, id, round) {
+                twins.push(error);
+            }
         }
     }
     if let Some(first) = errors.first() {
@@ -149,7 +151,7 @@ pub fn load(criterion_dir: &Path, wanted: &[&str]) -> Result<Vec<Side>> {
         }
         side.benchmarks.values_mut().for_each(|rounds| rounds.sort_by_key(|round| round.number));
     }
-    Ok(sides)
+    twins.into_iter().next().map_or(Ok(sides), Err)
 }
 
 fn add_round(side: &mut Side, id: String, round: Round) -> Result<()> {

@@ -246,8 +246,9 @@ fn judge_all(benchmarks: &mut [BenchmarkComparison], base: &Side, candidate: &Si
     let comparable: Vec<usize> = (0..benchmarks.len())
         .filter(|&index| matches!(&benchmarks[index].status, Status::Refused(reasons) if reasons.is_empty()))
         .collect();
-    // criterion's own number of resamples, unless that would take minutes.
-    let resamples = if comparable.len() > 200 { bootstrap::RESAMPLES / 10 } else { bootstrap::RESAMPLES };
+    // criterion's own number of resamples; with hundreds of benchmarks that would take minutes, and 2000 still place
+    // the ends of the interval within a twentieth of its width.
+    let resamples = (50 * bootstrap::RESAMPLES / comparable.len().max(1)).clamp(2000, bootstrap::RESAMPLES);
     let within: Vec<Option<WithinRun>> =
         comparable.par_iter().map(|&index| within_run(&benchmarks[index], resamples)).collect::<Result<_>>()?;
     let values = |rounds: &[RoundEstimate]| -> Vec<f64> { rounds.iter().map(|round| round.estimate).collect() };

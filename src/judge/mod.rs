@@ -3,8 +3,10 @@
 //! Imports run downward: [`gate`] tells the story with [`verdict`] and [`comparability`], these use [`statistics`],
 //! [`bootstrap`] and [`baseline`], and only [`criterion_files`] knows what criterion writes. [`format`] prints.
 
+pub mod archive;
 pub mod baseline;
 pub mod bootstrap;
+pub mod calibrate;
 mod calibration_check;
 pub mod comparability;
 pub mod criterion_files;

@@ -72,7 +72,7 @@ impl Configuration {
         Ok(configuration)
     }
 
-    fn parse(text: &str) -> std::result::Result<Self, toml::de::Error> {
+    pub(super) fn parse(text: &str) -> std::result::Result<Self, toml::de::Error> {
         toml::from_str(text)
     }
 
