@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 fn env(arguments: &[&str]) -> Output {
     let mut command = Command::new(FSGAUGE);
     command.arg("env").args(arguments);
-    for name in ["FSGAUGE_VM", "FSGAUGE_PROFILE", "FSGAUGE_CACHE"] {
+    for name in ["FSGAUGE_VM", "FSGAUGE_PATH", "FSGAUGE_PROFILE", "FSGAUGE_CACHE"] {
         command.env_remove(name);
     }
     command.output().expect("fsgauge")
@@ -173,6 +173,41 @@ fn what_the_virtual_machines_runner_says_becomes_identity() {
     let refused = with("rubbish");
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).starts_with("fsgauge: FSGAUGE_VM is no JSON object"), "{refused:?}");
+}
+
+#[test]
+fn without_a_path_the_targets_of_fsgauge_path_are_described() {
+    let with = |arguments: &[&str], profile: &str| {
+        let mut command = Command::new(FSGAUGE);
+        command.args(arguments).env("FSGAUGE_PATH", "here=/:proc=/proc").env("FSGAUGE_PROFILE", profile);
+        command.output().unwrap()
+    };
+    let table = text(&with(&["env"], "quick").stdout);
+    assert!(table.starts_with("/\nidentity: ") && table.contains("\n/proc\nidentity: "), "{table}");
+    assert_eq!(table.lines().filter(|line| line.starts_with("  profile ") && line.ends_with(" quick")).count(), 2);
+    assert_eq!(with(&["env", "--json"], "quick").status.code(), Some(2), "which of the two?");
+    let record = json(&text(&with(&["env", "--json", "/proc"], "quick").stdout));
+    assert_eq!(record["identity"]["filesystem"], "proc");
+    assert_eq!(with(&["env"], "quickly").status.code(), Some(2));
+}
+
+#[test]
+fn what_fsgauge_made_is_recorded_as_it_was_asked_for() {
+    if !is_root() || !have(&["mkfs.ext4"]) {
+        return;
+    }
+    let output = Command::new(FSGAUGE)
+        .args(["with", "mine=ext4-1k", "--in-memory", "--size", "64MiB", "--", FSGAUGE, "env", "--json"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let record = json(&text(&output.stdout));
+    let identity = &record["identity"];
+    assert_eq!((&identity["target"], &identity["block_size"]), (&json("\"ext4-1k\""), &json("\"1024\"")));
+    assert!(identity["mkfs"].as_str().is_some_and(|mkfs| mkfs.contains("-b 1024")), "{identity}");
+    assert!(identity["mkfs_version"].as_str().is_some_and(|version| version.contains("mke2fs")), "{identity}");
+    assert_eq!(identity["device_under"], "buffered, image in memory");
+    assert!(identity["mount_options_asked"].is_string());
 }
 
 #[test]

@@ -2,8 +2,10 @@
 
 use fsgauge::environment::fields::{Class, FIELDS};
 use fsgauge::environment::{self, Subject};
+use fsgauge::harness::settings::Settings;
 use fsgauge::managed;
 use fsgauge::record::{Environment, TOLERANCES};
+use fsgauge::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -14,6 +16,7 @@ Kernel fields are shown and never refused; boot fields are kept and not compared
 Examples:
   fsgauge env /mnt/test
   fsgauge env --json /mnt/test | jq .identity
+  fsgauge with ext4 -- fsgauge env
   fsgauge env --fields | grep ^identity
 
 Exit status: 0 printed, 2 no such path or a bad argument.";
@@ -22,9 +25,8 @@ Exit status: 0 printed, 2 no such path or a bad argument.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// A directory or file on the filesystem to describe
-    #[arg(default_value = ".")]
-    path: PathBuf,
+    /// A directory or file on the filesystem to describe [default: FSGAUGE_PATH, else the current directory]
+    path: Option<PathBuf>,
 
     /// Print the record as JSON, in the form it has in fsgauge.json
     #[arg(long)]
@@ -41,28 +43,50 @@ pub fn run(arguments: Arguments) -> ExitCode {
         print_fields();
         return ExitCode::SUCCESS;
     }
-    match describe(&arguments.path) {
-        Ok(environment) if arguments.json => match serde_json::to_string_pretty(&environment) {
-            Ok(json) => println!("{json}"),
-            Err(error) => return super::refuse(&fsgauge::Error::failed(format!("cannot write JSON: {error}"))),
-        },
-        Ok(environment) => print_table(&environment),
-        Err(error) => return super::refuse(&error),
+    match print_all(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => super::refuse(&error),
     }
-    ExitCode::SUCCESS
 }
 
-fn describe(path: &Path) -> fsgauge::Result<Environment> {
-    let real = path.canonicalize().map_err(|e| fsgauge::Error::io("find", path, &e))?;
+fn print_all(arguments: &Arguments) -> Result<()> {
+    let settings = Settings::from_environment()?;
+    let asked = settings.targets.iter().map(|target| target.path.clone());
+    let paths: Vec<PathBuf> = match &arguments.path {
+        Some(path) => vec![path.clone()],
+        None if settings.targets.is_empty() => vec![PathBuf::from(".")],
+        None => asked.collect(),
+    };
+    if arguments.json && paths.len() > 1 {
+        return Err(Error::refused("FSGAUGE_PATH has several targets: name the path of one after --json"));
+    }
+    let several = paths.len() > 1;
+    for path in &paths {
+        let environment = describe(path, &settings)?;
+        if arguments.json {
+            let json = serde_json::to_string_pretty(&environment)
+                .map_err(|e| Error::failed(format!("cannot write the record as JSON: {e}")))?;
+            println!("{json}");
+        } else {
+            if several {
+                println!("{}", path.display());
+            }
+            print_table(&environment);
+        }
+    }
+    Ok(())
+}
+
+fn describe(path: &Path, settings: &Settings) -> Result<Environment> {
+    let real = path.canonicalize().map_err(|e| Error::io("find", path, &e))?;
     let targets = managed::from_environment();
     let managed = targets.iter().find(|target| real.starts_with(&target.path));
-    let variable = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
     environment::gather(&Subject {
         label: managed.map_or("", |target| target.label.as_str()),
         path: &real,
         managed,
-        profile: &variable("FSGAUGE_PROFILE", "standard"),
-        cache: &variable("FSGAUGE_CACHE", "auto"),
+        profile: settings.profile.name(),
+        cache: settings.cache.map_or("auto", |method| method.name()),
     })
 }
 
