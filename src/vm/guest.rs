@@ -225,7 +225,7 @@ fn run_bench(bench: &str, plan: &Plan, made: &[ManagedTarget]) -> Result<BenchEn
     let mut command = Command::new(&program);
     command.args(&plan.arguments).envs(&plan.environment).current_dir("/run");
     command.env("FSGAUGE_PATH", paths.join(":")).env(managed::VARIABLE, targets);
-    command.env("FSGAUGE_RECORD_ONLY", RECORDS).env("CRITERION_HOME", "/run/criterion");
+    command.env("FSGAUGE_RECORD", RECORDS).env("CRITERION_HOME", "/run/criterion");
     command.env("PATH", "/bin:/sbin").env("HOME", "/run").env("TMPDIR", "/tmp");
     command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| Error::io("run", &program, &e))?;

@@ -178,10 +178,7 @@ pub fn prepare(setup: &Setup, side: &Side, seed: u32, folder: &Path) -> Result<M
         let host = mkfs::find_program(program).ok_or_else(|| mkfs::not_installed(program, "that holds it"))?;
         archive.program(&format!("/sbin/{program}"), &host)?;
     }
-    let ext_defaults = Path::new("/etc/mke2fs.conf");
-    if ext_defaults.is_file() {
-        archive.host_file("/etc/mke2fs.conf", ext_defaults)?;
-    }
+    add_what_is_read(&mut archive, &side.kernel)?;
     let identity: BTreeMap<String, String> =
         machine.identity(&setup.tools, &setup.disk.description()).into_iter().collect();
     let identity = serde_json::to_string(&identity).map_err(|e| Error::failed(format!("the machine as JSON: {e}")))?;
@@ -200,6 +197,24 @@ pub fn prepare(setup: &Setup, side: &Side, seed: u32, folder: &Path) -> Result<M
     archive.file(plan::PLAN_PATH, 0o644, &plan)?;
     archive.finish()?;
     Ok(machine)
+}
+
+/// Adds what mkfs and the record of the environment read where it is there.
+fn add_what_is_read(archive: &mut Initramfs, kernel: &Kernel) -> Result<()> {
+    if let Some(dumpe2fs) = mkfs::find_program("dumpe2fs") {
+        archive.program("/sbin/dumpe2fs", &dumpe2fs)?;
+    }
+    let ext_defaults = Path::new("/etc/mke2fs.conf");
+    if ext_defaults.is_file() {
+        archive.host_file("/etc/mke2fs.conf", ext_defaults)?;
+    }
+    // boot/config-V of a package, .config of a build tree.
+    let beside = kernel.image.with_file_name(format!("config-{}", kernel.release));
+    let of_tree = kernel.image.ancestors().nth(4).map(|tree| tree.join(".config"));
+    if let Some(config) = [Some(beside), of_tree].into_iter().flatten().find(|file| file.is_file()) {
+        archive.host_file(&format!("/boot/config-{}", kernel.release), &config)?;
+    }
+    Ok(())
 }
 
 fn add_modules(archive: &mut Initramfs, setup: &Setup, side: &Side, folder: &Path) -> Result<Vec<String>> {
