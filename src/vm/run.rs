@@ -6,11 +6,11 @@ use super::faults::{self, Fault};
 use super::initramfs::Initramfs;
 use super::kernel::Kernel;
 use super::machine::{self, Patience};
-use super::modules;
 use super::plan::{self, Answer, Plan, PlannedTarget};
 use super::recorded::{self, Replay};
 use super::virtme::{Machine, Tools};
 use super::work::WorkDirectory;
+use super::modules;
 use crate::target::bench_executables::BenchExecutable;
 use crate::target::catalog::Named;
 use crate::target::config::{self, Storage};
@@ -84,9 +84,7 @@ fn planned_target(named: &Named) -> Result<PlannedTarget> {
     };
     let config::Plan::Make(recipe) = &named.config.plan else { return Err(refuse("an existing mount")) };
     let size_bytes = match recipe.storage {
-        Storage::ImageFile { size_bytes } | Storage::ImageInMemory { size_bytes } | Storage::Memory { size_bytes } => {
-            size_bytes
-        }
+        Storage::ImageFile { size_bytes } | Storage::ImageInMemory { size_bytes } | Storage::Memory { size_bytes } => size_bytes,
         Storage::BlockDevice => return Err(refuse("a block device of the host")),
     };
     Ok(PlannedTarget {
@@ -114,7 +112,7 @@ pub fn boot(
     say: &mut dyn FnMut(&str),
 ) -> std::result::Result<Boot, Fault> {
     let name = names::round_name(&side.label, round);
-    let folder = work.subdirectory(&format!("boot-{name}"))?;
+    let folder = work.subdirectory(&format!("{}-{round}", side.label))?;
     let machine = prepare(setup, side, round, &folder)?;
     let command = machine.command(&setup.tools)?;
     let console = folder.join("console");
@@ -136,8 +134,7 @@ pub fn boot(
     }
     let answer = answer.unwrap_or_default();
     if answer.release != side.kernel.release {
-        let error =
-            format!("{name}: the guest booted {}, asked for {}; nothing recorded", answer.release, side.kernel.release);
+        let error = format!("{name}: the guest booted {}, asked for {}; nothing recorded", answer.release, side.kernel.release);
         return Err(Fault::of_host(Error::failed(error)));
     }
     Ok(Boot { answer, records: machine.share.join(plan::RECORDS_DIRECTORY) })
@@ -162,8 +159,8 @@ pub fn prepare(setup: &Setup, side: &Side, seed: u32, folder: &Path) -> Result<M
         status_file: folder.join("status"),
     };
     let mut archive = Initramfs::create(&machine.initramfs)?;
-    let own =
-        std::env::current_exe().map_err(|e| Error::failed(format!("cannot tell where fsgauge itself is: {e}")))?;
+    // Not by its path: cargo may have put another build there since this one started.
+    let own = PathBuf::from(format!("/proc/{}/exe", std::process::id()));
     archive.program("/bin/fsgauge", &own)?;
     // The kernel gives /init no arguments of ours, a script's first line does; `/init` itself then is the subcommand.
     archive.file("/init", 0o755, b"#!/bin/fsgauge vm\n")?;
@@ -249,7 +246,8 @@ pub fn save(setup: &Setup, side: &Side, round: u32, boot: &Boot) -> Result<()> {
         targets: &targets.join(":"),
         profile: &setup.profile,
         arguments: &setup.arguments,
-        baseline: &names::round_name(&side.label, round),
+        label: &side.label,
+        round,
         criterion_directory: &setup.criterion_directory,
         plots: setup.plots,
     })
