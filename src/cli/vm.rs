@@ -280,18 +280,23 @@ fn gate_command(setup: &Setup, base: &str, candidate: &str) -> Command {
 /// Splits LABEL=PATH and LABEL=ARGS and puts them together.
 fn sides(kernels: &[String], appends: &[String]) -> Result<Vec<Side>> {
     if kernels.len() != 2 {
-        return Err(Error::refused(format!("a comparison has two kernels, not {}: --kernel A=PATH --kernel B=PATH", kernels.len())));
+        return Err(Error::refused(format!(
+            "a comparison has two kernels, not {}: --kernel A=PATH --kernel B=PATH",
+            kernels.len()
+        )));
     }
     let mut sides = kernels.iter().map(|kernel| side(kernel)).collect::<Result<Vec<_>>>()?;
     if sides[0].label == sides[1].label {
         return Err(Error::refused(format!("both kernels are called {}: give each its own label", sides[0].label)));
     }
     for append in appends {
-        let known = append.split_once('=').and_then(|(label, words)| {
-            sides.iter_mut().find(|side| side.label == label).map(|side| (side, words))
-        });
+        let known = append
+            .split_once('=')
+            .and_then(|(label, words)| sides.iter_mut().find(|side| side.label == label).map(|side| (side, words)));
         let Some((side, words)) = known else {
-            return Err(Error::refused(format!("--append {append} begins with no kernel's label; write LABEL=ARGUMENTS")));
+            return Err(Error::refused(format!(
+                "--append {append} begins with no kernel's label; write LABEL=ARGUMENTS"
+            )));
         };
         side.append.extend(words.split_whitespace().map(str::to_string));
     }
@@ -300,7 +305,9 @@ fn sides(kernels: &[String], appends: &[String]) -> Result<Vec<Side>> {
 
 fn side(kernel: &str) -> Result<Side> {
     let Some((label, path)) = kernel.split_once('=') else {
-        return Err(Error::refused(format!("--kernel {kernel} has no label; write LABEL=PATH, such as v6.12={kernel}")));
+        return Err(Error::refused(format!(
+            "--kernel {kernel} has no label; write LABEL=PATH, such as v6.12={kernel}"
+        )));
     };
     names::check_baseline_to_save(label)?;
     Ok(Side { label: label.to_string(), kernel: kernel::find(Path::new(path))?, append: Vec::new() })
@@ -312,7 +319,10 @@ fn setup(arguments: &MachineArguments, image: &Path) -> Result<Setup> {
         return Err(Error::refused("no target is named: --target ext4, for example (`fsgauge targets` lists them)"));
     }
     if !["quick", "standard", "published"].contains(&arguments.profile.as_str()) {
-        return Err(Error::refused(format!("profile `{}`: accepted are quick, standard and published", arguments.profile)));
+        return Err(Error::refused(format!(
+            "profile `{}`: accepted are quick, standard and published",
+            arguments.profile
+        )));
     }
     let targets = boot::planned_targets(&catalog::resolve_all(&arguments.targets)?)?;
     let disk = Disk::parse(&arguments.disk)?;
@@ -412,7 +422,11 @@ fn run_run(arguments: &Run) -> Outcome {
 /// A word as a shell reads it back.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:@+%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_string() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 fn shell(side: &Side, arguments: &MachineArguments) -> Outcome {
@@ -484,12 +498,13 @@ fn require_baseline(criterion_directory: &Path, baseline: &str) -> Result<()> {
 
 /// Reads the gate's JSON and says it in lines.
 fn judged(json: &[u8]) -> std::result::Result<Step, Failure> {
-    let report: serde_json::Value = serde_json::from_slice(json)
-        .map_err(|_| Error::failed("the gate made no comparison: its reason is above"))?;
+    let report: serde_json::Value =
+        serde_json::from_slice(json).map_err(|_| Error::failed("the gate made no comparison: its reason is above"))?;
     let empty = Vec::new();
     let benchmarks = report["benchmarks"].as_array().unwrap_or(&empty);
     for benchmark in benchmarks {
-        let change = benchmark["change"].as_f64().map_or_else(String::new, |change| format!(" {:+.2} %", change * 100.0));
+        let change =
+            benchmark["change"].as_f64().map_or_else(String::new, |change| format!(" {:+.2} %", change * 100.0));
         let text = |field: &str| benchmark[field].as_str().unwrap_or("?").to_string();
         eprintln!("fsgauge: {} {}{change}", text("id"), text("verdict"));
     }

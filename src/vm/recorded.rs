@@ -37,7 +37,10 @@ pub fn replay(replay: &Replay) -> Result<()> {
     for bench in replay.benches {
         let mut command = Command::new(&bench.path);
         let baseline = names::round_name(replay.label, replay.round);
-        command.args(replay.arguments).args(["--save-baseline", &baseline]).env(ROUND_VARIABLE, replay.round.to_string());
+        command
+            .args(replay.arguments)
+            .args(["--save-baseline", &baseline])
+            .env(ROUND_VARIABLE, replay.round.to_string());
         if !replay.plots {
             command.arg("--noplot");
         }

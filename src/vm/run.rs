@@ -6,11 +6,11 @@ use super::faults::{self, Fault};
 use super::initramfs::Initramfs;
 use super::kernel::Kernel;
 use super::machine::{self, Patience};
+use super::modules;
 use super::plan::{self, Answer, Plan, PlannedTarget};
 use super::recorded::{self, Replay};
 use super::virtme::{Machine, Tools};
 use super::work::WorkDirectory;
-use super::modules;
 use crate::target::bench_executables::BenchExecutable;
 use crate::target::catalog::Named;
 use crate::target::config::{self, Storage};
@@ -84,7 +84,9 @@ fn planned_target(named: &Named) -> Result<PlannedTarget> {
     };
     let config::Plan::Make(recipe) = &named.config.plan else { return Err(refuse("an existing mount")) };
     let size_bytes = match recipe.storage {
-        Storage::ImageFile { size_bytes } | Storage::ImageInMemory { size_bytes } | Storage::Memory { size_bytes } => size_bytes,
+        Storage::ImageFile { size_bytes } | Storage::ImageInMemory { size_bytes } | Storage::Memory { size_bytes } => {
+            size_bytes
+        }
         Storage::BlockDevice => return Err(refuse("a block device of the host")),
     };
     Ok(PlannedTarget {
@@ -134,7 +136,8 @@ pub fn boot(
     }
     let answer = answer.unwrap_or_default();
     if answer.release != side.kernel.release {
-        let error = format!("{name}: the guest booted {}, asked for {}; nothing recorded", answer.release, side.kernel.release);
+        let error =
+            format!("{name}: the guest booted {}, asked for {}; nothing recorded", answer.release, side.kernel.release);
         return Err(Fault::of_host(Error::failed(error)));
     }
     Ok(Boot { answer, records: machine.share.join(plan::RECORDS_DIRECTORY) })
