@@ -246,9 +246,9 @@ type Outcome = std::result::Result<ExitCode, Failure>;
 
 fn run_compare(arguments: &Compare) -> Outcome {
     let sides = sides(&arguments.kernels, &arguments.appends)?;
-    let setup = setup(&arguments.machine)?;
+    let setup = setup(&arguments.machine, &sides[0].kernel.image)?;
     boot_and_save(&setup, &sides, arguments.rounds)?;
-    let mut gate = gate_command(&setup, &sides[0].label, &sides[1].label)?;
+    let mut gate = gate_command(&setup, &sides[0].label, &sides[1].label);
     let words = [("--threshold", &arguments.gate.threshold), ("--format", &arguments.gate.format)];
     for (flag, value) in words.iter().filter_map(|(flag, value)| value.as_ref().map(|value| (flag, value))) {
         gate.args([flag, value.as_str()]);
@@ -270,12 +270,11 @@ fn run_compare(arguments: &Compare) -> Outcome {
 /// The identity field that holds the kernel's command line.
 const COMMAND_LINE_FIELD: &str = "kernel_command_line";
 
-fn gate_command(setup: &Setup, base: &str, candidate: &str) -> Result<Command> {
-    let own =
-        std::env::current_exe().map_err(|e| Error::failed(format!("cannot tell where fsgauge itself is: {e}")))?;
-    let mut command = Command::new(own);
+fn gate_command(setup: &Setup, base: &str, candidate: &str) -> Command {
+    // This very program, though cargo may have put another build in its place.
+    let mut command = Command::new("/proc/self/exe");
     command.args(["gate", base, candidate, "--criterion-dir"]).arg(&setup.criterion_directory).stdin(Stdio::null());
-    Ok(command)
+    command
 }
 
 /// Splits LABEL=PATH and LABEL=ARGS and puts them together.
@@ -314,7 +313,7 @@ fn side(kernel: &str) -> Result<Side> {
     Ok(Side { label: label.to_string(), kernel: kernel::find(Path::new(path))?, append: Vec::new() })
 }
 
-fn setup(arguments: &MachineArguments) -> Result<Setup> {
+fn setup(arguments: &MachineArguments, image: &Path) -> Result<Setup> {
     let tools = Tools::find()?;
     if arguments.targets.is_empty() {
         return Err(Error::refused("no target is named: --target ext4, for example (`fsgauge targets` lists them)"));
@@ -328,7 +327,7 @@ fn setup(arguments: &MachineArguments) -> Result<Setup> {
     let targets = boot::planned_targets(&catalog::resolve_all(&arguments.targets)?)?;
     let disk = Disk::parse(&arguments.disk)?;
     let memory_mib = units::parse_size(&arguments.memory)? / units::MIB;
-    let kvm = arguments.clock != ClockArgument::Instructions && clock::kvm_is_usable(&tools)?;
+    let kvm = arguments.clock != ClockArgument::Instructions && clock::kvm_is_usable(&tools, image)?;
     let clock = match arguments.clock {
         ClockArgument::Instructions => Clock::Instructions,
         ClockArgument::Wall => Clock::Wall,
@@ -408,7 +407,7 @@ fn run_run(arguments: &Run) -> Outcome {
     if arguments.shell {
         return shell(&side, &arguments.machine);
     }
-    let setup = setup(&arguments.machine)?;
+    let setup = setup(&arguments.machine, &side.kernel.image)?;
     if arguments.dry_run {
         let work = fsgauge::vm::work::WorkDirectory::create()?;
         let machine = boot::prepare(&setup, &side, 1, work.path())?;
@@ -433,7 +432,7 @@ fn quoted(word: &str) -> String {
 fn shell(side: &Side, arguments: &MachineArguments) -> Outcome {
     let tools = Tools::find()?;
     let memory_mib = units::parse_size(&arguments.memory)? / units::MIB;
-    let kvm = clock::kvm_is_usable(&tools)?;
+    let kvm = clock::kvm_is_usable(&tools, &side.kernel.image)?;
     let mut command = fsgauge::vm::virtme::shell_command(&tools, &side.kernel.image, memory_mib, kvm, &side.append);
     let status = command.status().map_err(|e| Error::io("run", &tools.vng, &e))?;
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2)))
@@ -456,20 +455,9 @@ fn run_bisect(arguments: &Bisect) -> ExitCode {
 
 fn bisect_step(arguments: &Bisect) -> std::result::Result<Step, Failure> {
     names::check_baseline_to_read(&arguments.baseline)?;
-    let setup = setup(&arguments.machine)?;
-    let known = criterion_files::list_baselines(&setup.criterion_directory)?;
-    let is_there = |name: &String| {
-        *name == arguments.baseline || names::split_round(name).is_some_and(|(n, _)| n == arguments.baseline)
-    };
-    if !known.iter().any(is_there) {
-        return Err(Error::refused(format!(
-            "there is no baseline {} in {}; make it by `fsgauge vm run --kernel {}=PATH` with the same options",
-            arguments.baseline,
-            setup.criterion_directory.display(),
-            arguments.baseline
-        ))
-        .into());
-    }
+    // Wrong arguments show before a build that takes an hour.
+    Tools::find()?;
+    catalog::resolve_all(&arguments.machine.targets)?;
     if let Some(build) = &arguments.build {
         let status = Command::new("sh").args(["-c", build]).stdin(Stdio::null()).status();
         let status = status.map_err(|e| Error::io("run", Path::new("sh"), &e))?;
@@ -479,10 +467,12 @@ fn bisect_step(arguments: &Bisect) -> std::result::Result<Step, Failure> {
         }
     }
     let kernel = kernel::find(&arguments.kernel)?;
+    let setup = setup(&arguments.machine, &kernel.image)?;
+    require_baseline(&setup.criterion_directory, &arguments.baseline)?;
     let append = arguments.append.split_whitespace().map(str::to_string).collect();
     let side = Side { label: BISECT_BASELINE.to_string(), kernel, append };
     boot_and_save(&setup, std::slice::from_ref(&side), arguments.rounds)?;
-    let mut gate = gate_command(&setup, &arguments.baseline, BISECT_BASELINE)?;
+    let mut gate = gate_command(&setup, &arguments.baseline, BISECT_BASELINE);
     gate.args(["--format", "json"]).stderr(Stdio::inherit());
     if let Some(threshold) = &arguments.threshold {
         gate.args(["--threshold", threshold]);
@@ -492,6 +482,18 @@ fn bisect_step(arguments: &Bisect) -> std::result::Result<Step, Failure> {
     }
     let output = gate.output().map_err(|e| Error::failed(format!("cannot run the gate: {e}")))?;
     judged(&output.stdout)
+}
+
+/// Errors: the baseline is not there; says how to make it.
+fn require_baseline(criterion_directory: &Path, baseline: &str) -> Result<()> {
+    let is_it = |name: &String| name == baseline || names::split_round(name).is_some_and(|(of, _)| of == baseline);
+    if criterion_files::list_baselines(criterion_directory)?.iter().any(is_it) {
+        return Ok(());
+    }
+    Err(Error::refused(format!(
+        "there is no baseline {baseline} in {}; make it by `fsgauge vm run --kernel {baseline}=PATH` with the same options",
+        criterion_directory.display()
+    )))
 }
 
 /// Reads the gate's JSON and says it in lines.

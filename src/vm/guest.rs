@@ -50,8 +50,9 @@ pub fn main() -> ! {
 /// Writes a line to the kernel log, and so to the console that the host follows.
 fn say(line: &str) {
     if let Ok(mut log) = std::fs::OpenOptions::new().write(true).open("/dev/kmsg") {
-        // With no log there is nobody to tell.
-        let _unheard = write!(log, "<6>{}{line}", plan::LINE_PREFIX);
+        // One write is one record. Lines of the benchmarks have the prefix already. With no log there is nobody to tell.
+        let record = format!("<6>{}{}\n", plan::LINE_PREFIX, line.trim_start_matches(plan::LINE_PREFIX));
+        let _unheard = log.write_all(record.as_bytes());
     }
 }
 
@@ -225,7 +226,7 @@ fn run_bench(bench: &str, plan: &Plan, made: &[ManagedTarget]) -> Result<BenchEn
     let mut command = Command::new(&program);
     command.args(&plan.arguments).envs(&plan.environment).current_dir("/run");
     command.env("FSGAUGE_PATH", paths.join(":")).env(managed::VARIABLE, targets);
-    command.env("FSGAUGE_RECORD_ONLY", RECORDS).env("CRITERION_HOME", "/run/criterion");
+    command.env("FSGAUGE_RECORD", RECORDS).env("CRITERION_HOME", "/run/criterion");
     command.env("PATH", "/bin:/sbin").env("HOME", "/run").env("TMPDIR", "/tmp");
     command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| Error::io("run", &program, &e))?;

@@ -2,7 +2,8 @@
 //! measured ones. Criterion's analysis is the same result wherever it runs, and on the host it costs no guest time.
 
 use crate::target::bench_executables::BenchExecutable;
-use crate::{Error, Result};
+use crate::target::run::ROUND_VARIABLE;
+use crate::{Error, Result, names};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -19,8 +20,10 @@ pub struct Replay<'a> {
     pub profile: &'a str,
     /// Criterion's arguments of the guest.
     pub arguments: &'a [String],
-    /// The baseline it is saved under.
-    pub baseline: &'a str,
+    /// The baseline's name.
+    pub label: &'a str,
+    /// Its round.
+    pub round: u32,
     /// Criterion's directory.
     pub criterion_directory: &'a Path,
     /// Whether plots are drawn.
@@ -33,7 +36,11 @@ pub struct Replay<'a> {
 pub fn replay(replay: &Replay) -> Result<()> {
     for bench in replay.benches {
         let mut command = Command::new(&bench.path);
-        command.args(replay.arguments).args(["--save-baseline", replay.baseline]);
+        let baseline = names::round_name(replay.label, replay.round);
+        command
+            .args(replay.arguments)
+            .args(["--save-baseline", &baseline])
+            .env(ROUND_VARIABLE, replay.round.to_string());
         if !replay.plots {
             command.arg("--noplot");
         }

@@ -114,7 +114,7 @@ pub fn boot(
     say: &mut dyn FnMut(&str),
 ) -> std::result::Result<Boot, Fault> {
     let name = names::round_name(&side.label, round);
-    let folder = work.subdirectory(&format!("boot-{name}"))?;
+    let folder = work.subdirectory(&format!("{}-{round}", side.label))?;
     let machine = prepare(setup, side, round, &folder)?;
     let command = machine.command(&setup.tools)?;
     let console = folder.join("console");
@@ -162,8 +162,8 @@ pub fn prepare(setup: &Setup, side: &Side, seed: u32, folder: &Path) -> Result<M
         status_file: folder.join("status"),
     };
     let mut archive = Initramfs::create(&machine.initramfs)?;
-    let own =
-        std::env::current_exe().map_err(|e| Error::failed(format!("cannot tell where fsgauge itself is: {e}")))?;
+    // Not by its path: cargo may have put another build there since this one started.
+    let own = PathBuf::from(format!("/proc/{}/exe", std::process::id()));
     archive.program("/bin/fsgauge", &own)?;
     // The kernel gives /init no arguments of ours, a script's first line does; `/init` itself then is the subcommand.
     archive.file("/init", 0o755, b"#!/bin/fsgauge vm\n")?;
@@ -178,10 +178,7 @@ pub fn prepare(setup: &Setup, side: &Side, seed: u32, folder: &Path) -> Result<M
         let host = mkfs::find_program(program).ok_or_else(|| mkfs::not_installed(program, "that holds it"))?;
         archive.program(&format!("/sbin/{program}"), &host)?;
     }
-    let ext_defaults = Path::new("/etc/mke2fs.conf");
-    if ext_defaults.is_file() {
-        archive.host_file("/etc/mke2fs.conf", ext_defaults)?;
-    }
+    add_what_is_read(&mut archive, &side.kernel)?;
     let identity: BTreeMap<String, String> =
         machine.identity(&setup.tools, &setup.disk.description()).into_iter().collect();
     let identity = serde_json::to_string(&identity).map_err(|e| Error::failed(format!("the machine as JSON: {e}")))?;
@@ -200,6 +197,24 @@ pub fn prepare(setup: &Setup, side: &Side, seed: u32, folder: &Path) -> Result<M
     archive.file(plan::PLAN_PATH, 0o644, &plan)?;
     archive.finish()?;
     Ok(machine)
+}
+
+/// Adds what mkfs and the record of the environment read where it is there.
+fn add_what_is_read(archive: &mut Initramfs, kernel: &Kernel) -> Result<()> {
+    if let Some(dumpe2fs) = mkfs::find_program("dumpe2fs") {
+        archive.program("/sbin/dumpe2fs", &dumpe2fs)?;
+    }
+    let ext_defaults = Path::new("/etc/mke2fs.conf");
+    if ext_defaults.is_file() {
+        archive.host_file("/etc/mke2fs.conf", ext_defaults)?;
+    }
+    // boot/config-V of a package, .config of a build tree.
+    let beside = kernel.image.with_file_name(format!("config-{}", kernel.release));
+    let of_tree = kernel.image.ancestors().nth(4).map(|tree| tree.join(".config"));
+    if let Some(config) = [Some(beside), of_tree].into_iter().flatten().find(|file| file.is_file()) {
+        archive.host_file(&format!("/boot/config-{}", kernel.release), &config)?;
+    }
+    Ok(())
 }
 
 fn add_modules(archive: &mut Initramfs, setup: &Setup, side: &Side, folder: &Path) -> Result<Vec<String>> {
@@ -234,7 +249,8 @@ pub fn save(setup: &Setup, side: &Side, round: u32, boot: &Boot) -> Result<()> {
         targets: &targets.join(":"),
         profile: &setup.profile,
         arguments: &setup.arguments,
-        baseline: &names::round_name(&side.label, round),
+        label: &side.label,
+        round,
         criterion_directory: &setup.criterion_directory,
         plots: setup.plots,
     })

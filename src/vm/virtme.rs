@@ -203,6 +203,15 @@ pub fn shell_command(tools: &Tools, image: &Path, memory_mib: u64, kvm: bool, ap
     command
 }
 
+/// A machine under KVM, with the CPU that virtme-ng asks for, that boots a kernel and nothing more.
+pub fn kvm_trial(tools: &Tools, image: &Path) -> Command {
+    let mut command = Command::new(&tools.qemu);
+    command.args(["-accel", "kvm", "-cpu", "host", "-machine", "q35", "-m", "256"]);
+    command.args(["-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio", "-kernel"]).arg(image);
+    command.args(["-append", "console=ttyS0 earlyprintk=serial,ttyS0,115200 panic=-1"]);
+    command
+}
+
 /// PATH with the folder of vng in front: it starts its other half by name.
 fn path_with(vng: &Path) -> std::ffi::OsString {
     let folder = vng.parent().unwrap_or(Path::new("/"));
