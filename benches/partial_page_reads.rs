@@ -15,7 +15,7 @@ fn start<'a>(place: &'a Place, sizes: &'a Sizes, _parameter: &'a str) -> Result<
         |count, seed| payload::random_offsets(u64::from(count), sizes.partial_page_file, reads::IO_BYTES as u64, seed);
     let write_offsets = offsets(sizes.partial_page_writes, SEED);
     let read_offsets = offsets(sizes.partial_page_reads, SEED + 1);
-    let block = payload::incompressible(reads::IO_BYTES, SEED + 2);
+    let data = payload::incompressible(64 << 10, SEED + 2);
     let mut remarks: Vec<String> = place.warm_below().map(str::to_owned).into_iter().collect();
     let page_bytes = page_bytes() as u64;
     if place.block_bytes >= page_bytes {
@@ -28,11 +28,11 @@ fn start<'a>(place: &'a Place, sizes: &'a Sizes, _parameter: &'a str) -> Result<
         let cache = place.make_cold(std::slice::from_ref(&path), std::slice::from_ref(&path))?;
         let file = reads::open(&path)?;
         let before_writes = place.read_counters()?;
-        reads::write_phase(&file, &write_offsets, &block)?;
+        reads::write_phase(&file, &write_offsets, &data)?;
         let before_reads = place.read_counters()?;
         let timed = reads::read_phase(&file, &read_offsets)?;
         let after_reads = place.read_counters()?;
-        reads::verify(&file, SEED, &write_offsets, &block, &read_offsets)?;
+        reads::verify(&file, SEED, &write_offsets, &data, &read_offsets)?;
         drop(file);
         std::fs::remove_file(&path).map_err(|error| Error::io("remove", &path, &error))?;
         let count = read_offsets.len() as u64;

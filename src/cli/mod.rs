@@ -8,11 +8,11 @@ mod env;
 mod export;
 mod extents;
 mod gate;
+mod gate;
 mod import;
 mod run;
 mod targets;
 mod vm;
-mod gate;
 mod with;
 
 use clap::{Parser, Subcommand};

@@ -96,7 +96,7 @@ impl Profile {
             tree: match self {
                 Profile::Quick => tree(120, 20, 256 * KIB),
                 Profile::Standard => tree(600, 80, 2 * MIB),
-                Profile::Published => tree(6_000, 800, 16 * MIB),
+                Profile::Published => tree(3_000, 300, 16 * MIB),
                 Profile::Test => tree(12, 4, 16 * KIB),
             },
             writer_file: match self {

@@ -198,7 +198,7 @@ impl Session {
             let environment = self.gather_environment(place)?;
             self.environments.insert(place.label.clone(), environment);
         }
-        let watch = KernelWatch::start();
+        let watch = KernelWatch::start_at(&place.path);
         place.take_phases();
         let (warm_up, wall) = self.warm_up(place, routine)?;
         let Some(warm_up_value) = warm_up.values.get(index).copied().flatten() else {

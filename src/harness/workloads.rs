@@ -73,7 +73,8 @@ pub const OPERATION_LATENCY: Workload = Workload {
         let entries = u64::from(sizes.tree.files + sizes.tree.directories);
         // A page is the largest block most filesystems have; a directory takes one or two.
         let tree = tree::plan(&sizes.tree).allocated_bytes(4096) + entries * 4096;
-        (tree + writers * sizes.writer_file, entries + writers + 16)
+        // A truncated file's blocks may be freed late, when the next one is already written.
+        (tree + 2 * writers * sizes.writer_file, entries + writers + 16)
     },
 };
 
