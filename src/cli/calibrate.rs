@@ -59,7 +59,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
 
 fn calibrated(arguments: &Arguments) -> Result<Calibrated> {
     let configuration = Configuration::read(arguments.config.as_deref())?;
-    let accepted = Accepted::new(arguments.accept_difference.iter().cloned());
+    let accepted = Accepted::new(arguments.accept_difference.iter().cloned())?;
     let name = match &arguments.from {
         Some(name) => name,
         None => measure(arguments)?,

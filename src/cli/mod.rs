@@ -8,7 +8,6 @@ mod env;
 mod export;
 mod extents;
 mod gate;
-mod gate;
 mod import;
 mod run;
 mod targets;
@@ -52,8 +51,6 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // Help and version come this way too.
             let status = if error.use_stderr() { usage_status(&std::env::args_os().collect::<Vec<_>>()) } else { 0 };
-            let status =
-                if error.use_stderr() { vm::usage_status(&std::env::args_os().collect::<Vec<_>>()) } else { 0 };
             // A closed stdout or stderr leaves nobody to tell.
             let _unread = error.print();
             ExitCode::from(status)
