@@ -37,7 +37,7 @@ fn the_five_outcomes_have_their_documented_codes() {
 
 #[test]
 fn a_different_host_filesystem_or_option_is_refused_by_name_and_accepted_by_name() {
-    for field in ["cpu_model", "page_size", "filesystem", "mkfs_options", "mount_options", "device"] {
+    for field in ["cpu_model", "page_size", "filesystem", "mkfs", "mount_options_asked", "device_under", "memory"] {
         let home = tempfile::tempdir().unwrap();
         let home = home.path();
         recorded(home, |record| record["environment"]["identity"][field] = json!("another"));
@@ -47,8 +47,13 @@ fn a_different_host_filesystem_or_option_is_refused_by_name_and_accepted_by_name
         assert!(gated.stdout.contains(&format!("{field} (refused)")), "{}", gated.stdout);
         assert_eq!(gate(home, &["old", "new", "--accept-difference", field]).code, 0);
         assert_eq!(gate(home, &["old", "new", "--accept-difference", "all"]).code, 0);
-        assert_eq!(gate(home, &["old", "new", "--accept-difference", "other"]).code, 2);
+        assert_eq!(gate(home, &["old", "new", "--accept-difference", "governor"]).code, 2);
+        let misspelt = gate(home, &["old", "new", "--accept-difference", "cpu_modell"]);
+        assert!(misspelt.code == 2 && misspelt.stderr.contains("no field is named `cpu_modell`"));
     }
+    let home = tempfile::tempdir().unwrap();
+    recorded(home.path(), |record| record["environment"]["identity"]["memory"] = json!("8000000 kB"));
+    assert_eq!(gate(home.path(), &["old", "new"]).code, 0, "within 2 % memory is the same");
 }
 
 #[test]
@@ -57,16 +62,28 @@ fn another_kernel_is_what_is_compared_and_a_debug_option_comes_first() {
     let home = home.path();
     recorded(home, |record| {
         record["environment"]["kernel"]["release"] = json!("6.1.0-55-amd64");
-        record["environment"]["kernel"]["CONFIG_KASAN"] = json!("y");
-        record["environment"]["kernel"]["CONFIG_HZ"] = json!("1000");
+        record["environment"]["kernel"]["debug_options"] = json!("KASAN");
+        record["environment"]["kernel"]["hz"] = json!("1000");
         record["environment"]["boot"]["uuid"] = json!("77");
     });
     let gated = gate(home, &["old", "new"]);
     assert_eq!(gated.code, 0, "{}", gated.stderr);
     let at = |text: &str| gated.stdout.find(text).unwrap_or_else(|| panic!("{text}: {}", gated.stdout));
     assert!(at("6.1.0-47-amd64") < at("6.1.0-55-amd64"));
-    assert!(at("CONFIG_KASAN (debug option!)") < at("CONFIG_HZ"));
+    assert!(at("debug_options (debug option!)") < at("hz  "));
     assert!(!gated.stdout.contains("uuid"), "{}", gated.stdout);
+}
+
+#[test]
+fn the_instruction_clock_is_said_to_be_one() {
+    let home = tempfile::tempdir().unwrap();
+    for slot in ["old", "new"] {
+        record(&fixture(home.path(), slot, ID, 1e6), ID, |record| {
+            record["environment"]["identity"]["vm.clock"] = json!("instructions");
+        });
+    }
+    let gated = gate(home.path(), &["old", "new"]);
+    assert!(gated.code == 0 && gated.stdout.contains("instruction clock"), "{}", gated.stdout);
 }
 
 #[test]
@@ -115,7 +132,7 @@ fn rounds_of_one_side_must_have_one_environment() {
         for (index, folder) in rounds(home, name, ID, &[1e6, 1.01e6, 0.99e6, 1e6]).iter().enumerate() {
             record(folder, ID, |record| {
                 if name == "v2" && index == 2 {
-                    record["environment"]["identity"]["mount_options"] = json!("data=journal");
+                    record["environment"]["identity"]["mount_options_asked"] = json!("data=journal");
                 }
             });
         }

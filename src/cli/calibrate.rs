@@ -59,7 +59,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
 
 fn calibrated(arguments: &Arguments) -> Result<Calibrated> {
     let configuration = Configuration::read(arguments.config.as_deref())?;
-    let accepted = Accepted::new(arguments.accept_difference.iter().cloned());
+    let accepted = Accepted::new(arguments.accept_difference.iter().cloned())?;
     let name = match &arguments.from {
         Some(name) => name,
         None => measure(arguments)?,
@@ -123,10 +123,10 @@ fn write(path: &Path, calibrated: &Calibrated) -> Result<()> {
 fn table(calibrated: &Calibrated) -> String {
     let pairs = calibrated.rounds - 1;
     let mut out = format!(
-        "{} rounds. Plain criterion compares each round with the one before ({pairs} a benchmark), the gate {} splits \
-         of\nthe rounds into halves. `needed` are the rounds a side that would show a change of 2, 5 and 10 %, with\na \
-         threshold below it.\n\n{:50} {:>9} {:>9} {:>9}   {}\n",
-        calibrated.rounds, calibrated.splits, "", "variation", "criterion", "gate", "needed"
+        "{} rounds. Plain criterion compares each round with the one before ({pairs} a benchmark), the gate\n\
+         {} splits of the rounds into halves. `needed` are the rounds a side that would show a change of\n\
+         2, 5 and 10 %, with a threshold below it.\n\n{:50} {:>9} {:>9} {:>9}   needed\n",
+        calibrated.rounds, calibrated.splits, "", "variation", "criterion", "gate"
     );
     for benchmark in &calibrated.benchmarks {
         let id = &benchmark.id;
@@ -146,7 +146,7 @@ fn table(calibrated: &Calibrated) -> String {
     }
     let criterion: usize = calibrated.benchmarks.iter().map(|benchmark| benchmark.criterion_false).sum();
     out.push_str(&format!(
-        "\nfalse verdicts: plain criterion {criterion} of {} comparisons; the gate in {} of {} splits\n",
+        "\nfalse verdicts: plain criterion {criterion} of {} comparisons; the gate in {} of {} splits (5 % are allowed)\n",
         pairs * calibrated.benchmarks.len(),
         calibrated.false_splits,
         calibrated.splits

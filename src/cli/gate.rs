@@ -171,7 +171,7 @@ fn compare(arguments: Arguments) -> Result<Comparison> {
         base: arguments.base,
         candidate: arguments.candidate,
         threshold: arguments.threshold,
-        accepted: Accepted::new(arguments.accept_difference),
+        accepted: Accepted::new(arguments.accept_difference)?,
         allow_missing: arguments.allow_missing,
         strict: arguments.strict,
     })

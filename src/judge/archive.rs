@@ -106,7 +106,8 @@ fn append(tar: &mut tar::Builder<impl Write>, path: &Path, bytes: &[u8]) -> std:
 pub fn import(criterion_dir: &Path, archive: &Path, new_name: Option<&str>) -> Result<Contents> {
     let refuse = |what: String| Error::refused(format!("cannot import {}: {what}", archive.display()));
     let file = File::open(archive).map_err(|cause| Error::io("read", archive, &cause).into_refusal())?;
-    let mut tar = tar::Archive::new(GzDecoder::new(file).take(TOTAL_LIMIT));
+    let mut unzipped = GzDecoder::new(file).take(TOTAL_LIMIT);
+    let mut tar = tar::Archive::new(&mut unzipped);
     let mut entries = tar.entries().map_err(|cause| refuse(cause.to_string()))?;
     let manifest = read_manifest(&mut entries).map_err(&refuse)?;
     let name = new_name.unwrap_or(&manifest.baseline);
@@ -124,6 +125,8 @@ pub fn import(criterion_dir: &Path, archive: &Path, new_name: Option<&str>) -> R
             .ok_or_else(|| refuse(format!("`{}` is no file of a baseline", path.display())))?;
         write_new(&staging.path().join(inside), &mut entry)?;
     }
+    // The end of a tar comes before the end of the file: what is left holds the checksum.
+    std::io::copy(&mut unzipped, &mut std::io::sink()).map_err(|cause| refuse(cause.to_string()))?;
     let sides = baseline::load(staging.path(), &[name]).map_err(|error| refuse(error.to_string()))?;
     let contents = Contents {
         baseline: name.to_owned(),

@@ -4,6 +4,9 @@
 //! accepted by name. What a kernel brings along is shown and never refused. Different work is never comparable.
 
 use super::baseline::{Fields, Round, RoundRecord};
+use crate::environment::fields::FIELDS;
+use crate::record::identity_differs;
+use crate::{Error, Result};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,6 +15,11 @@ use std::sync::Arc;
 pub const ALL: &str = "all";
 /// The name under which a run with kernel faults can be accepted; `all` does not cover it.
 pub const KERNEL_HEALTH: &str = "kernel_health";
+/// Names beside those of the environment's fields.
+const OTHER_NAMES: [&str; 5] = [ALL, KERNEL_HEALTH, WORKLOAD_VERSION, DATA, METADATA];
+const WORKLOAD_VERSION: &str = "workload_version";
+const DATA: &str = "data";
+const METADATA: &str = "metadata";
 /// Names in a kernel's options that speak of debugging and cost time.
 const DEBUG_WORDS: [&str; 10] =
     ["DEBUG", "KASAN", "KMSAN", "KCSAN", "UBSAN", "LOCKDEP", "PROVE_", "LOCK_STAT", "KMEMLEAK", "FAULT_INJECTION"];
@@ -23,9 +31,19 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// From the arguments, as they are.
-    pub fn new(fields: impl IntoIterator<Item = String>) -> Self {
-        Accepted { fields: fields.into_iter().collect() }
+    /// From the arguments.
+    ///
+    /// Errors: a name that no field has; a misspelt one would otherwise look as if it had been of no use.
+    pub fn new(fields: impl IntoIterator<Item = String>) -> Result<Self> {
+        let fields: BTreeSet<String> = fields.into_iter().collect();
+        let is_known = |name: &str| {
+            OTHER_NAMES.contains(&name) || name.starts_with("vm.") || FIELDS.iter().any(|field| field.name == name)
+        };
+        match fields.iter().find(|name| !is_known(name)) {
+            Some(name) => Err(Error::refused(format!("no field is named `{name}`"))
+                .hint(format!("`fsgauge env --fields` lists them, and there are {}", OTHER_NAMES.join(", ")))),
+            None => Ok(Accepted { fields }),
+        }
     }
 
     fn field(&self, name: &str) -> bool {
@@ -166,9 +184,9 @@ impl<'a> Comparer<'a> {
         };
         // What was measured to be cold belongs to the identity, and differs from benchmark to benchmark.
         for (field, state) in [
-            ("workload_version", (|r: &RoundRecord| Some(r.outcome.workload_version.to_string())) as fn(&_) -> _),
-            ("data", |r| r.outcome.data.map(|state| format!("{state:?}").to_lowercase())),
-            ("metadata", |r| r.outcome.metadata.map(|state| format!("{state:?}").to_lowercase())),
+            (WORKLOAD_VERSION, (|r: &RoundRecord| Some(r.outcome.workload_version.to_string())) as fn(&_) -> _),
+            (DATA, |r| r.outcome.data.map(|state| format!("{state:?}").to_lowercase())),
+            (METADATA, |r| r.outcome.metadata.map(|state| format!("{state:?}").to_lowercase())),
         ] {
             let values = |records: &[&RoundRecord]| values(records.iter().map(|record| state(record)));
             differences.extend(self.difference(Class::Identity, field, values(base), values(candidate)));
@@ -194,7 +212,12 @@ impl<'a> Comparer<'a> {
     }
 
     fn difference(&self, class: Class, field: &str, base: Values, candidate: Values) -> Option<Difference> {
-        if base.len() == 1 && base == candidate {
+        let all: Vec<&Option<String>> = base.union(&candidate).collect();
+        let is_different = |one: &Option<String>, other: &Option<String>| match (class, one, other) {
+            (Class::Identity, Some(one), Some(other)) => identity_differs(field, one, other),
+            _ => one != other,
+        };
+        if !all.iter().any(|one| all.iter().any(|other| is_different(one, other))) {
             return None;
         }
         let text = |values: &Values| {

@@ -1,6 +1,6 @@
 //! The story of a gate: two names, their rounds, what may be compared, the verdicts, the exit code. Layer 3.
 
-use super::baseline::{self, Round, Side};
+use super::baseline::{self, Round, RoundRecord, Side};
 use super::bootstrap::{self, WithinRun};
 use super::comparability::{Accepted, Comparer, Difference};
 use super::criterion_files::{self, SAMPLE_FILE};
@@ -145,6 +145,7 @@ pub fn compare(options: &Options) -> Result<Comparison> {
     if base.benchmarks.is_empty() {
         return Err(nothing_of(&base.name, options));
     }
+    let mut notes: Vec<String> = clock_note(&[&base, &candidate]).into_iter().collect();
     let mut comparer = Comparer::new(&options.accepted);
     let mut benchmarks = pair(&base, &candidate, options, &mut comparer);
     judge_all(&mut benchmarks, &base, &candidate)?;
@@ -161,7 +162,7 @@ pub fn compare(options: &Options) -> Result<Comparison> {
             few.name, many.name, many.rounds, many.rounds, few.name
         ));
     }
-    let notes = calibration_check::notes(&benchmarks, &options.configuration);
+    notes.extend(calibration_check::notes(&benchmarks, &options.configuration));
     Ok(Comparison {
         base,
         candidate,
@@ -181,6 +182,19 @@ fn nothing_of(name: &str, options: &Options) -> Error {
         Ok(names) if !names.is_empty() => error.hint(format!("there are {}", names.join(", "))),
         _ => error.hint("run the benchmarks with --save-baseline first"),
     }
+}
+
+/// What numbers of the instruction clock are not (DESIGN 2.8).
+fn clock_note(sides: &[&Side]) -> Option<String> {
+    let mut records =
+        sides.iter().flat_map(|side| side.benchmarks.values().flatten()).filter_map(|r| r.record.as_ref());
+    let is_counted =
+        |record: &RoundRecord| record.identity.get("vm.clock").is_some_and(|clock| clock == "instructions");
+    records.any(is_counted).then(|| {
+        "instruction clock: a nanosecond is one instruction of the guest, and the disk is a model; cache misses, lock \
+         contention between processors and real devices are not in these numbers"
+            .to_owned()
+    })
 }
 
 fn summary(side: &Side) -> SideSummary {

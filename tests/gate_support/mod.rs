@@ -112,9 +112,10 @@ pub fn record(folder: &Path, id: &str, change: impl FnOnce(&mut Value)) {
         "id": id,
         "environment": {
             "identity": { "cpu_model": "Example 9000", "page_size": "4096", "filesystem": "ext4",
-                          "mkfs_options": "-b 4096", "mount_options": "noatime", "device": "loop, direct I/O" },
-            "kernel": { "release": "6.1.0-47-amd64", "CONFIG_KASAN": "n" },
-            "boot": { "uuid": "5f", "free_memory": "3 GiB" },
+                          "mkfs": "mkfs.ext4 -b 4096", "mount_options_asked": "noatime",
+                          "device_under": "loop, direct I/O", "memory": "8154232 kB" },
+            "kernel": { "release": "6.1.0-47-amd64", "debug_options": "none" },
+            "boot": { "filesystem_uuid": "5f", "memory_free": "3000000 kB" },
         },
         "outcome": { "unit": "nanoseconds", "direction": "lower_is_better", "workload_version": 1, "iterations": 30,
                      "extents": null, "wall_seconds": 1.0 },
