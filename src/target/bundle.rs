@@ -1,7 +1,7 @@
 //! `fsgauge bundle`: one archive for a test machine that has no Rust.
 
 use super::bench_executables::{self, BUNDLE_FOLDER, Built};
-use super::catalog::BUILT_IN;
+use super::catalog::TARGET_FOLDER;
 use crate::{Error, Result};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -30,7 +30,8 @@ pub fn bundle(file: &Path) -> Result<Bundle> {
     let compressed = is_compressed(file)?;
     let built = build_static()?;
     let part = PathBuf::from([file.as_os_str(), ".part".as_ref()].join("".as_ref()));
-    let packed = pack(&part, compressed, &built).and_then(|content| {
+    let targets = targets()?;
+    let packed = pack(&part, compressed, &built, &targets).and_then(|content| {
         std::fs::rename(&part, file).map_err(|e| Error::io("write", file, &e))?;
         let size_bytes = file.metadata().map_err(|e| Error::io("look at", file, &e))?.len();
         Ok(Bundle { path: file.to_path_buf(), size_bytes, content })
@@ -82,14 +83,30 @@ fn host_triple() -> Result<String> {
     host.map(str::to_string).ok_or_else(|| Error::failed("cannot read the host's triple from `rustc -vV`"))
 }
 
-fn pack(part: &Path, compressed: bool, built: &[Built]) -> Result<Vec<String>> {
+/// The files of target-config/ in the source tree, the user's own among them.
+fn targets() -> Result<Vec<(String, Vec<u8>)>> {
+    let folder = bench_executables::manifest()?.with_file_name(TARGET_FOLDER);
+    let entries = std::fs::read_dir(&folder).map_err(|e| Error::io("read", &folder, &e))?;
+    let files =
+        entries.flatten().map(|entry| entry.path()).filter(|file| file.extension().is_some_and(|e| e == "toml"));
+    let mut targets = files
+        .map(|file| {
+            let text = std::fs::read(&file).map_err(|e| Error::io("read", &file, &e))?;
+            Ok((format!("{TARGET_FOLDER}/{}", file.file_name().unwrap_or_default().to_string_lossy()), text))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    targets.sort();
+    Ok(targets)
+}
+
+fn pack(part: &Path, compressed: bool, built: &[Built], targets: &[(String, Vec<u8>)]) -> Result<Vec<String>> {
     let file = File::create(part).map_err(|e| Error::io("write", part, &e))?;
     let file = BufWriter::new(file);
     let written = if compressed {
-        append_all(GzEncoder::new(file, Compression::default()), built)
+        append_all(GzEncoder::new(file, Compression::default()), built, targets)
             .and_then(|(encoder, content)| Ok((encoder.finish()?, content)))
     } else {
-        append_all(file, built)
+        append_all(file, built, targets)
     };
     let flushed = written.and_then(|(mut file, content)| {
         file.flush()?;
@@ -98,7 +115,11 @@ fn pack(part: &Path, compressed: bool, built: &[Built]) -> Result<Vec<String>> {
     flushed.map_err(|e| Error::io("write", part, &e))
 }
 
-fn append_all<W: Write>(writer: W, built: &[Built]) -> std::io::Result<(W, Vec<String>)> {
+fn append_all<W: Write>(
+    writer: W,
+    built: &[Built],
+    targets: &[(String, Vec<u8>)],
+) -> std::io::Result<(W, Vec<String>)> {
     let mut archive = tar::Builder::new(writer);
     let mut content = Vec::new();
     for one in built {
@@ -106,10 +127,9 @@ fn append_all<W: Write>(writer: W, built: &[Built]) -> std::io::Result<(W, Vec<S
         append(&mut archive, &name, 0o755, &std::fs::read(&one.path)?)?;
         content.push(name);
     }
-    for (name, text) in BUILT_IN {
-        let name = format!("target-config/{name}.toml");
-        append(&mut archive, &name, 0o644, text.as_bytes())?;
-        content.push(name);
+    for (name, text) in targets {
+        append(&mut archive, name, 0o644, text)?;
+        content.push(name.clone());
     }
     Ok((archive.into_inner()?, content))
 }

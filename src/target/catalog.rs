@@ -30,7 +30,7 @@ built_in!(
 );
 
 /// The folder's name.
-const FOLDER: &str = "target-config";
+pub const TARGET_FOLDER: &str = "target-config";
 
 /// A target as the command line names it.
 #[derive(Debug, Clone)]
@@ -43,10 +43,10 @@ pub struct Named {
 
 /// The folders that are looked in, in this order; the first that holds a name wins.
 pub fn folders() -> Vec<PathBuf> {
-    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(FOLDER)));
-    let mut folders = vec![PathBuf::from(FOLDER)];
+    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(TARGET_FOLDER)));
+    let mut folders = vec![PathBuf::from(TARGET_FOLDER)];
     folders.extend(beside);
-    folders.push(Path::new(env!("CARGO_MANIFEST_DIR")).join(FOLDER));
+    folders.push(Path::new(env!("CARGO_MANIFEST_DIR")).join(TARGET_FOLDER));
     folders
 }
 
@@ -98,7 +98,7 @@ fn find(name: &str) -> Result<TargetConfig> {
     match BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
         Some((name, text)) => config::parse(name, &format!("built in: {name}.toml"), text),
         None => Err(Error::refused(format!(
-            "there is no target `{name}`; there are {}; write {FOLDER}/{name}.toml or give the path of a file",
+            "there is no target `{name}`; there are {}; write {TARGET_FOLDER}/{name}.toml or give the path of a file",
             known_names().join(", ")
         ))),
     }
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn every_shipped_target_is_valid_and_built_in() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(FOLDER);
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(TARGET_FOLDER);
         let mut files = 0;
         for entry in std::fs::read_dir(&folder).unwrap().flatten() {
             let file = entry.path();

@@ -355,6 +355,6 @@ mod tests {
         assert!(refusal(&text("xfs", "256MiB")).contains("300 MB"), "{}", refusal(&text("xfs", "256MiB")));
         assert!(refusal(&text("btrfs", "64MiB")).contains("114294784"));
         parse("x", "o", &text("btrfs", "110MiB")).unwrap();
-        parse("x", "o", &text("xfs", "301MiB")).unwrap();
+        parse("x", "o", &text("xfs", "300MiB")).unwrap();
     }
 }

@@ -87,6 +87,18 @@ pub fn check(path: &Path, overwrite: bool) -> Result<Checked> {
     Ok(Checked { device, size_bytes, shown })
 }
 
+/// Looks again, right before mkfs: still the same device, and nobody has taken it since.
+pub fn still_free(checked: &Checked) -> Result<()> {
+    let path = &checked.device.path;
+    let now = BlockDevice::find(path)?;
+    if now.number != checked.device.number || now.size_bytes()? != checked.size_bytes {
+        return Err(Error::refused(format!("{} is not formatted: it is another device than before", path.display())));
+    }
+    now.open_exclusively().map(|_closed_at_once| ()).map_err(|e| {
+        Error::io("take for formatting", path, &e).hint("something has mounted or opened it").into_refusal()
+    })
+}
+
 /// Where a device is mounted. btrfs mounts show a number of their own, so the source is compared too.
 fn mounted(number: (u32, u32), name: &str) -> Result<Option<String>> {
     let at = mountinfo::all()?.into_iter().find(|mount| {

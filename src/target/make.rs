@@ -2,7 +2,7 @@
 
 use super::config::{Recipe, Storage};
 use super::plan::{Action, Planned, Plans};
-use super::{image, mkfs};
+use super::{device_safety, image, mkfs};
 use crate::managed::{Backing, ManagedTarget};
 use crate::sys::loop_device::LoopDevice;
 use crate::sys::mount::{self, MountSpec};
@@ -108,6 +108,8 @@ fn make(target: &Planned, plans: &Plans, base: &Base) -> Result<Made> {
     let mut options = recipe.mount_options.clone();
     let backing = match (&recipe.storage, device) {
         (Storage::BlockDevice, Some(checked)) => {
+            // Hours may lie between the check and a later round.
+            device_safety::still_free(checked)?;
             (source, size_bytes) = (checked.device.path.clone(), checked.size_bytes);
             Backing::BlockDevice
         }

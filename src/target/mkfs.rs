@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 /// What an ext target's `-E` must hold: nothing is initialised or discarded after mkfs has returned (mke2fs(8)).
 pub const EXT_NO_BACKGROUND_WORK: [&str; 3] = ["lazy_itable_init=0", "lazy_journal_init=0", "nodiscard"];
 
-/// The smallest device that mkfs.xfs takes: "filesystem must be larger than 300MB" (xfsprogs since 5.19), in its MB of 2^20 bytes.
+/// The smallest device that mkfs.xfs takes since xfsprogs 5.19: its "300MB" are 2^20 bytes each, and exactly 300 are enough
+/// (measured with xfsprogs 6.1).
 const XFS_MINIMUM_BYTES: u64 = 300 * units::MIB;
 /// The smallest device that mkfs.btrfs takes without `--mixed` (measured with btrfs-progs 6.2).
 const BTRFS_MINIMUM_BYTES: u64 = 114_294_784;
@@ -56,7 +57,7 @@ pub fn check_size(recipe: &Recipe, size_bytes: u64) -> Result<()> {
         )))
     };
     match recipe.filesystem {
-        Filesystem::Xfs if size_bytes <= XFS_MINIMUM_BYTES => refuse("more than 300 MB (314572800 bytes)"),
+        Filesystem::Xfs if size_bytes < XFS_MINIMUM_BYTES => refuse("at least 300 MB (314572800 bytes)"),
         Filesystem::Btrfs if size_bytes < BTRFS_MINIMUM_BYTES && !mixed => refuse("at least 114294784 bytes (109 MiB)"),
         _ => Ok(()),
     }
