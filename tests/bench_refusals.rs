@@ -138,7 +138,7 @@ fn two_measuring_runs_on_one_path_do_not_measure_each_other() {
 mk ext4 64M; keep
 FSGAUGE_PATH=$W/m "$PREALLOCATION" --bench --noplot --profile-time 60 ext4/fallocate >"$W/first" 2>&1 &
 first=$!
-until ls "$W/m" | grep -q fsgauge-work; do sleep 0.05; done
+await grep -q ' of ' "$W/first" || fail "the first run did not begin"
 refuses "another fsgauge run is measuring on" "$STREAMS" --bench
 ln -s "$W/m" "$W/link"
 refuses "another fsgauge run is measuring on" env FSGAUGE_PATH="x=$W/link" "$STREAMS" --bench

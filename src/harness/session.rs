@@ -101,6 +101,7 @@ impl Session {
         let selected: Vec<&Planned> = plan.iter().filter(|planned| self.arguments.selects(&planned.id)).collect();
         for (position, planned) in selected.iter().enumerate() {
             self.progress.benchmark(&planned.id);
+            self.say_if_new(planned);
             let place = places.iter().find(|place| place.label == planned.label);
             let place = place.ok_or_else(|| Error::failed(format!("no target is labelled `{}`", planned.label)))?;
             self.rest = selected[position + 1..].iter().map(|planned| planned.id.clone()).collect();
@@ -128,6 +129,15 @@ impl Session {
             self.replay(planned, &of_group(&plan, planned.group))?;
         }
         self.finish(&selected)
+    }
+
+    /// A benchmark that the baseline does not have: criterion would compare nothing, and not say so.
+    fn say_if_new(&self, planned: &Planned) {
+        if let super::arguments::Baseline::Compare(name) = &self.arguments.baseline
+            && !self.folder(planned).join(name).join(ESTIMATES_FILE).exists()
+        {
+            self.progress.say(&format!("baseline `{name}` does not have {}: measured, and not compared", planned.id));
+        }
     }
 
     fn finish(&self, selected: &[&Planned]) -> Result<()> {

@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 const FUNCTIONS: &str = r#"
 export FSGAUGE_PATH=$W/m FSGAUGE_PROFILE=quick CRITERION_HOME=$W/h
 unset FSGAUGE_CACHE FSGAUGE_ROUND FSGAUGE_BENCHES
+trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
+# Waits until a command succeeds, half a minute at most.
+await() { local i; for i in {1..600}; do "$@" >/dev/null 2>&1 && return; sleep 0.05; done; return 1; }
 fail() {
   echo "FAILED (line ${BASH_LINENO[*]}): $*" >&2
   for f in out err; do echo "--- $f" >&2; tail -n 40 "$W/$f" >&2 || true; done
@@ -47,10 +50,9 @@ record() { jq -c "$2" "$(folder "$1")/${3:-new}/fsgauge.json"; }
 is() { [ "$1" = "$2" ] || fail "${3:-value} is $1, and should be $2"; }
 keep() { find "$W/m" -print0 | sort -z | xargs -0 -n1 stat -c '%n %F %s' >"$W/kept"; }
 working() { echo "$W/m/" >"$W/pattern"; grep -lsaF -f "$W/pattern" /proc/[0-9]*/cmdline || true; }
+idle() { [ -z "$(working)" ]; }
 nothing_left() {
-  local i
-  for i in {1..50}; do [ -z "$(working)" ] && break; sleep 0.1; done
-  [ -z "$(working)" ] || fail "still at work: $(working)"
+  await idle || fail "still at work: $(working)"
   find "$W/m" -print0 | sort -z | xargs -0 -n1 stat -c '%n %F %s' | diff "$W/kept" - >&2 || fail "files were left or changed"
 }
 "#;
