@@ -9,6 +9,8 @@ use std::process::Command;
 
 const ID: &str = "preallocation/ext4/write_4k";
 
+type Edit = fn(&mut Value);
+
 /// Both sides with a record; `change` edits the candidate's.
 fn recorded(home: &Path, change: impl FnOnce(&mut Value)) {
     record(&fixture(home, "old", ID, 1e6), ID, |_| {});
@@ -102,7 +104,7 @@ fn a_missing_record_is_refused_on_both_sides_and_on_one() {
 
 #[test]
 fn different_work_and_invalid_runs_are_not_accepted_even_with_all() {
-    let edits: [(&str, fn(&mut Value)); 6] = [
+    let edits: [(&str, Edit); 6] = [
         ("unit", |record| record["outcome"]["unit"] = json!("extents")),
         ("direction", |record| record["outcome"]["direction"] = json!("higher_is_better")),
         ("bytes_per_iteration", |record| record["outcome"]["bytes_per_iteration"] = json!(4096)),

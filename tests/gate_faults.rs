@@ -2,9 +2,12 @@
 
 mod gate_support;
 
+use fsgauge::judge::format::{Format, render};
 use gate_support::{fixture, gate, gate_old_new, record, rounds};
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 const FILES: [&str; 4] = ["estimates.json", "sample.json", "benchmark.json", "fsgauge.json"];
 
@@ -133,6 +136,8 @@ fn a_damaged_configuration_is_refused_with_its_path() {
     }
 }
 
+static NUMBER: LazyLock<regex::Regex> = LazyLock::new(|| regex::Regex::new(r"[0-9]+(\.[0-9]+)?").unwrap());
+
 /// What may be done to a file's bytes.
 #[derive(Debug, Clone)]
 enum Damage {
@@ -168,7 +173,7 @@ fn apply(damage: &Damage, bytes: &[u8]) -> Vec<u8> {
         Damage::Replace(with) => out.clone_from(with),
         Damage::Number(at, text) => {
             let text_of = String::from_utf8_lossy(bytes).into_owned();
-            let numbers: Vec<_> = regex::Regex::new(r"[0-9]+(\.[0-9]+)?").unwrap().find_iter(&text_of).collect();
+            let numbers: Vec<_> = NUMBER.find_iter(&text_of).collect();
             if numbers.is_empty() {
                 return Vec::new();
             }
@@ -189,44 +194,53 @@ fn verdict(home: &Path) -> Result<fsgauge::judge::gate::Comparison, fsgauge::Err
     })
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+/// A fixed number of cases, and no file of failures left behind.
+fn runner(cases: u32) -> TestRunner {
+    TestRunner::new(ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() })
+}
 
-    // The candidate is twice as slow over quiet rounds. Whatever happens to one file of one round, the gate may refuse,
-    // and it may still call it regressed; it must never panic and never pass.
-    #[test]
-    fn no_damage_to_any_file_makes_a_regression_pass(
-        file in prop::sample::select(FILES.to_vec()),
-        side in prop::sample::select(vec!["old@1", "old@2", "new@1", "new@3"]),
-        damage in damage(),
-    ) {
-        let home = tempfile::tempdir().unwrap();
-        for (name, factor) in [("old", 1e6), ("new", 2e6)] {
-            for folder in rounds(home.path(), name, "g/a", &[factor, factor * 1.0001, factor * 0.9999, factor]) {
-                record(&folder, "g/a", |_| {});
-            }
-        }
-        let path = home.path().join("g/a").join(side).join(file);
-        std::fs::write(&path, apply(&damage, &std::fs::read(&path).unwrap())).unwrap();
-        if let Ok(comparison) = verdict(home.path()) {
-            let outcome = comparison.outcome();
-            let benchmark = comparison.benchmarks.iter().find(|benchmark| benchmark.id == "g/a").unwrap();
-            let estimates = benchmark.base.iter().chain(&benchmark.candidate).map(|round| round.estimate);
-            // Some damage is a number that could have been measured: then that is what is judged.
-            let is_another_value = !estimates.clone().all(|value| (0.9e6..2.1e6).contains(&value));
-            prop_assert!(outcome.exit_code != 0 || is_another_value, "{outcome:?}");
-            let json = fsgauge::judge::format::render(&comparison, fsgauge::judge::format::Format::Json);
-            prop_assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok(), "{json}");
-            let text = fsgauge::judge::format::render(&comparison, fsgauge::judge::format::Format::Terminal);
-            prop_assert!(!text.contains("NaN %") && !text.contains("inf %"), "{text}");
+// The candidate is twice as slow over quiet rounds. Whatever happens to one file of one round, the gate may refuse, and
+// it may still call it regressed; it must never panic and never pass.
+#[test]
+fn no_damage_to_any_file_makes_a_regression_pass() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    for (name, mean) in [("old", 1e6), ("new", 2e6)] {
+        for folder in rounds(home, name, "g/a", &[mean, mean * 1.0001, mean * 0.9999, mean]) {
+            record(&folder, "g/a", |_| {});
         }
     }
+    let file = prop::sample::select(FILES.to_vec());
+    let side = prop::sample::select(vec!["old@1", "old@2", "new@1", "new@3"]);
+    let result = runner(1500).run(&(file, side, damage()), |(file, side, damage)| {
+        let path = home.join("g/a").join(side).join(file);
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::write(&path, apply(&damage, &whole)).unwrap();
+        let compared = verdict(home);
+        std::fs::write(&path, whole).unwrap();
+        let Ok(comparison) = compared else { return Ok(()) };
+        let outcome = comparison.outcome();
+        let benchmark = comparison.benchmarks.iter().find(|benchmark| benchmark.id == "g/a").unwrap();
+        let mut estimates = benchmark.base.iter().chain(&benchmark.candidate).map(|round| round.estimate);
+        // Some damage is a number that could have been measured: then that is what is judged.
+        let is_another_value = estimates.any(|value| !(0.9e6..2.1e6).contains(&value));
+        prop_assert!(outcome.exit_code != 0 || is_another_value, "{outcome:?}");
+        let json = render(&comparison, Format::Json);
+        prop_assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok(), "{json}");
+        let text = render(&comparison, Format::Terminal);
+        prop_assert!(!text.contains("NaN %") && !text.contains("inf %"), "{text}");
+        Ok(())
+    });
+    result.unwrap_or_else(|failure| panic!("{failure}"));
+}
 
-    #[test]
-    fn samples_read_back_whole_or_not_at_all(damage in damage()) {
-        let home = tempfile::tempdir().unwrap();
-        let path = fixture(home.path(), "old", "g/a", 1000.0).join("sample.json");
-        std::fs::write(&path, apply(&damage, &std::fs::read(&path).unwrap())).unwrap();
+#[test]
+fn samples_read_back_whole_or_not_at_all() {
+    let home = tempfile::tempdir().unwrap();
+    let path = fixture(home.path(), "old", "g/a", 1000.0).join("sample.json");
+    let whole = std::fs::read(&path).unwrap();
+    let result = runner(1500).run(&damage(), |damage| {
+        std::fs::write(&path, apply(&damage, &whole)).unwrap();
         match fsgauge::judge::criterion_files::read_sample(&path) {
             Ok(sample) => {
                 prop_assert!(sample.averages().iter().all(|value| value.is_finite() && *value > 0.0));
@@ -234,15 +248,21 @@ proptest! {
             }
             Err(error) => prop_assert!(error.to_string().contains("sample.json")),
         }
-    }
+        Ok(())
+    });
+    result.unwrap_or_else(|failure| panic!("{failure}"));
+}
 
-    #[test]
-    fn a_configuration_never_panics(text in "[ -~\n]{0,200}") {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("fsgauge.toml");
+#[test]
+fn a_configuration_is_read_or_refused_with_its_path() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("fsgauge.toml");
+    let result = runner(500).run(&"[ -~\n]{0,200}", |text| {
         std::fs::write(&path, &text).unwrap();
         if let Err(error) = fsgauge::judge::thresholds::Configuration::read(Some(&path)) {
             prop_assert!(error.to_string().contains("fsgauge.toml"));
         }
-    }
+        Ok(())
+    });
+    result.unwrap_or_else(|failure| panic!("{failure}"));
 }

@@ -180,7 +180,7 @@ pub fn read_sample(path: &Path) -> Result<Sample> {
         return Err(damaged(path, "`iters` and `times` must have the same length, at least 1"));
     }
     for (index, (&iterations, &time)) in sample.iters.iter().zip(&sample.times).enumerate() {
-        if !(iterations >= 1.0) || !VALUE_RANGE.contains(&iterations) || !VALUE_RANGE.contains(&(time / iterations)) {
+        if !(1.0..=1e18).contains(&iterations) || !VALUE_RANGE.contains(&(time / iterations)) {
             let what = format!("sample {index} says {time} for {iterations} iterations, which is no measurement");
             return Err(damaged(path, &what));
         }
@@ -206,7 +206,7 @@ fn parse_estimates(path: &Path, bytes: &[u8]) -> Result<Estimates> {
         let point = estimate.point_estimate;
         let in_range = if is_value { VALUE_RANGE.contains(&point) } else { (0.0..=1e18).contains(&point) };
         let interval = &estimate.confidence_interval;
-        if !in_range || !(interval.lower_bound <= interval.upper_bound) || !(estimate.standard_error >= 0.0) {
+        if !in_range || interval.lower_bound > interval.upper_bound || estimate.standard_error < 0.0 {
             return Err(damaged(
                 path,
                 &format!("`{name}` is {point}, which is no measurement, or its interval is none"),
