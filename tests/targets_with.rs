@@ -135,6 +135,19 @@ fn stdin_and_arguments_reach_the_command() {
 }
 
 #[test]
+fn ctrl_c_ends_the_command_as_it_would_without_fsgauge() {
+    if !is_root() || !have(&["mkfs.ext4", "script"]) {
+        return;
+    }
+    let script = r#"
+        set +e
+        (until [ -e "$W/up" ]; do sleep 0.05; done; printf '\003'; sleep 2) |
+            script -qec "'$FSGAUGE' with ext4 --size 64MiB --image-dir $W/m -- sh -c 'touch $W/up; sleep 60'" /dev/null > /dev/null
+        echo "status $?"; losetup -l | grep -F "$W/m"; ls -A "$W/m""#;
+    assert_eq!(must_succeed(script, &[]), "status 130\n");
+}
+
+#[test]
 fn sigterm_reaches_the_command_and_the_targets_are_taken_down() {
     if !is_root() || !have(&["mkfs.ext4"]) {
         return;
