@@ -34,10 +34,10 @@ impl Sampling {
     }
 
     /// How long the first call is to take, so that criterion asks for `per_sample` iterations: its rule is
-    /// `ceil(measurement_time / samples / time of the first call)`, and this is the middle of the range that gives it.
+    /// `ceil(measurement_time / samples / time of the first call)`. This is the shortest time that gives them: a sleep
+    /// ends late, never early, and on a busy machine it ends very late.
     fn first_call(&self) -> Duration {
-        let wanted = self.per_sample as f64;
-        self.iteration.mul_f64(if self.per_sample == 1 { 1.1 } else { wanted / (wanted - 0.5) })
+        self.iteration.mul_f64(if self.per_sample == 1 { 1.1 } else { 1.000_001 })
     }
 }
 
@@ -163,9 +163,9 @@ fn replay_once(
     samples: &[f64],
     per_sample: u64,
 ) {
-    // The first call takes about 40 ms over all, long enough that a late wake-up on a busy machine does not double it.
+    // As much time a sample as a late wake-up on a busy machine does not take.
     let per_sample = per_sample.max(2);
-    let iteration = Duration::from_millis(40 / per_sample).max(Duration::from_millis(2));
+    let iteration = Duration::from_millis(120 / per_sample).max(Duration::from_millis(2));
     let sampling = Sampling { per_sample, samples: samples.len() as u64, iteration };
     let time = if arguments.quick { Duration::from_secs(1) } else { sampling.measurement_time() };
     let mut next = 0;

@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 const FUNCTIONS: &str = r#"
 export FSGAUGE_PATH=$W/m FSGAUGE_PROFILE=quick CRITERION_HOME=$W/h
 unset FSGAUGE_CACHE FSGAUGE_ROUND FSGAUGE_BENCHES
+set -E
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
+trap 'echo "FAILED (line $LINENO): $BASH_COMMAND" >&2' ERR
 # Waits until a command succeeds, half a minute at most.
 await() { local i; for i in {1..600}; do "$@" >/dev/null 2>&1 && return; sleep 0.05; done; return 1; }
 fail() {
