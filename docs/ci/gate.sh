@@ -31,19 +31,19 @@ measure() { # measure SIDE TARGET ROUND [criterion arguments]: one round more of
 # A B, B A, A B …: neither side is always first.
 for ((round = 1; round <= rounds; round++)); do
   if ((round % 2)); then
-    measure base "$base" "$round" "$@"; measure candidate "$candidate" "$round" "$@"
+    measure before "$base" "$round" "$@"; measure after "$candidate" "$round" "$@"
   else
-    measure candidate "$candidate" "$round" "$@"; measure base "$base" "$round" "$@"
+    measure after "$candidate" "$round" "$@"; measure before "$base" "$round" "$@"
   fi
 done
 
 # No pipe here: `gate | tee` would end with tee's status.
 status=0
-"$fsgauge" gate base candidate "${accept[@]}" --format terminal \
+"$fsgauge" gate before after "${accept[@]}" --format terminal \
   --format markdown --output "$out/gate.md" --format json --output "$out/gate.json" \
   --format junit --output "$out/gate.xml" || status=$?
 
-for side in base candidate; do
+for side in before after; do
   rm -f "$out/$side.tar.gz"
   "$fsgauge" export "$side" "$out/$side.tar.gz"
 done
