@@ -271,16 +271,18 @@ fn damaged(path: &Path, what: &str) -> Error {
 /// Reads a regular file up to a limit. O_NONBLOCK: a named pipe in the file's place must not hang the gate.
 fn read_limited(path: &Path, limit: u64) -> Result<Vec<u8>> {
     let failed = |cause: std::io::Error| Error::io("read", path, &cause).into_refusal();
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
+    let mut file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     if !metadata.is_file() {
         return Err(damaged(path, "not a regular file"));
     }
-    let mut bytes = Vec::with_capacity(metadata.len().min(limit) as usize + 1);
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > limit {
+    if metadata.len() > limit {
         return Err(damaged(path, &format!("larger than {limit} bytes, which no such file is")));
     }
+    // One read, no second one for the end: there are hundreds of thousands of files. One that grows or shrinks
+    // meanwhile is no JSON, or ends too early.
+    let mut bytes = vec![0; metadata.len() as usize];
+    file.read_exact(&mut bytes).map_err(failed)?;
     Ok(bytes)
 }
 
