@@ -92,6 +92,20 @@ fn an_image_file_is_read_and_written_with_direct_io_and_the_kernel_says_so() {
 }
 
 #[test]
+fn a_filesystem_that_the_kernel_has_not_is_refused_before_anything_is_made() {
+    if !is_root() || !have(&["mkfs.f2fs"]) {
+        return;
+    }
+    let output = small(&["tmpfs", "f2fs"], "echo made");
+    if fsgauge::sys::mount::kernel_has("f2fs") == Some(false) {
+        assert_eq!(output.status.code(), Some(125));
+        assert!(text(&output.stderr).contains("target f2fs: this kernel has no f2fs"), "{}", text(&output.stderr));
+    } else {
+        assert_eq!(text(&output.stdout), "made\n", "{}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn an_image_in_memory_says_that_it_is_never_cold() {
     if !is_root() || !have(&["mkfs.ext4"]) {
         return;

@@ -6,6 +6,8 @@ use crate::sys::mountinfo::{self, Mounted};
 use crate::{Error, Result};
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags};
+use std::ffi::CString;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -24,6 +26,9 @@ pub struct MountSpec {
 
 /// How long a busy mount is tried again. btrfs is busy for some milliseconds after its last file was closed.
 const BUSY_PATIENCE: Duration = Duration::from_secs(2);
+
+/// linux/mount.h.
+const FSOPEN_CLOEXEC: libc::c_uint = 1;
 
 /// Option words that mount(2) takes as flags (mount(8), "filesystem-independent mount options"): word, flags set, flags cleared.
 const FLAGS: [(&str, MsFlags, MsFlags); 25] = [
@@ -80,6 +85,28 @@ fn split_options(options: &str) -> Result<(MsFlags, String)> {
 /// Checks that a comma list holds nothing that [`mount`] would refuse before asking the kernel.
 pub fn check_options(options: &str) -> Result<()> {
     split_options(options).map(|_| ())
+}
+
+/// Whether this kernel can mount a type: built in, loaded, or loaded now as a mount would load it (fsopen(2), Linux 5.2).
+///
+/// Returns none where that cannot be asked: it needs CAP_SYS_ADMIN. Nothing is mounted.
+pub fn kernel_has(filesystem: &str) -> Option<bool> {
+    let registered = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    if registered.lines().any(|line| line.split_whitespace().next_back() == Some(filesystem)) {
+        return Some(true);
+    }
+    let name = CString::new(filesystem).ok()?;
+    // SAFETY: fsopen reads a string that ends in NUL and outlives the call.
+    let descriptor = unsafe { libc::syscall(libc::SYS_fsopen, name.as_ptr(), FSOPEN_CLOEXEC) };
+    match (descriptor, Errno::last()) {
+        (0.., _) => {
+            // SAFETY: fsopen has just returned it and nobody else has it.
+            drop(unsafe { OwnedFd::from_raw_fd(descriptor as i32) });
+            Some(true)
+        }
+        (_, Errno::ENODEV) => Some(false),
+        _ => None,
+    }
 }
 
 /// mount(2) — mounts a filesystem on an existing directory.
@@ -204,6 +231,13 @@ mod tests {
         assert_eq!(data, "data=ordered,commit=5");
         assert_eq!(split_options("").unwrap(), (MsFlags::empty(), String::new()));
         assert_eq!(split_options("relatime,strictatime").unwrap().0, MsFlags::MS_RELATIME | MsFlags::MS_STRICTATIME);
+    }
+
+    #[test]
+    fn the_kernel_knows_proc_and_no_type_that_nobody_wrote() {
+        assert_eq!(kernel_has("proc"), Some(true));
+        // None without the right to ask.
+        assert_ne!(kernel_has("no-such-filesystem"), Some(true));
     }
 
     #[test]

@@ -52,7 +52,8 @@ pub fn fork_isolated(isolation: Isolation) -> Result<Side> {
         Isolation::Root => unshare(CloneFlags::CLONE_NEWPID).map_err(|e| no_namespace("a PID namespace", e))?,
         Isolation::User => {
             unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID).map_err(|e| {
-                no_namespace("a user namespace", e)
+                failed("make a user namespace", e)
+                    .into_refusal()
                     .hint("sysctl user.max_user_namespaces and kernel.unprivileged_userns_clone may forbid it")
             })?;
             // The same numbers inside as outside: COMMAND runs as who called, and its files are theirs.
@@ -129,7 +130,12 @@ fn write_map(path: &str, content: &str) -> Result<()> {
 }
 
 fn no_namespace(what: &str, errno: Errno) -> Error {
-    failed(&format!("make {what}"), errno).into_refusal()
+    let error = failed(&format!("make {what}"), errno).into_refusal();
+    match errno {
+        Errno::EPERM => error.hint("it needs CAP_SYS_ADMIN, which a container has only if it is privileged"),
+        Errno::ENOSPC => error.hint("there are as many as sysctl user.max_*_namespaces allows"),
+        _ => error,
+    }
 }
 
 fn failed(what: &str, errno: Errno) -> Error {

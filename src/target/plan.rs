@@ -4,6 +4,7 @@ use super::catalog::{self, Named};
 use super::config::{Filesystem, Plan, Recipe, Storage};
 use super::device_safety::{self, Checked};
 use super::{image, mkfs};
+use crate::sys::mount;
 use crate::sys::namespace::Isolation;
 use crate::{Error, Result, names};
 use std::path::{Path, PathBuf};
@@ -104,6 +105,10 @@ fn plan_one(target: Named, device: Option<PathBuf>, wishes: &Wishes) -> Result<P
             let size = checked.as_ref().map_or_else(|| size_of(&recipe.storage), |checked| checked.size_bytes);
             mkfs::check_size(&recipe, size).map_err(context)?;
             let mkfs_version = mkfs::version(recipe.filesystem).map_err(context)?;
+            let name = recipe.filesystem.name();
+            if mount::kernel_has(name) == Some(false) {
+                return Err(context(Error::refused(format!("this kernel has no {name}: load or build its module"))));
+            }
             Action::Make { recipe, device: checked, mkfs_version }
         }
     };

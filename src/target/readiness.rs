@@ -2,6 +2,7 @@
 
 use super::config::{Filesystem, Plan, Recipe, Storage, TargetConfig};
 use super::mkfs;
+use crate::sys::mount;
 use crate::units;
 use std::path::Path;
 
@@ -48,7 +49,7 @@ fn what_is_missing(recipe: &Recipe) -> Vec<String> {
         missing.push(format!("{program} (install the package {package})"));
     }
     if !kernel_has(name) {
-        missing.push(format!("{name} in this kernel (not in /proc/filesystems, no module for it)"));
+        missing.push(format!("{name} in this kernel (no such filesystem and no module for it)"));
     }
     if !nix::unistd::geteuid().is_root() {
         match recipe.filesystem {
@@ -73,11 +74,10 @@ fn user_namespaces_allowed() -> bool {
     std::fs::read_to_string("/proc/sys/user/max_user_namespaces").is_ok_and(|text| text.trim() != "0")
 }
 
-/// Whether the kernel has a filesystem, built in, loaded or as a module that a mount would load.
+/// Whether the kernel has a filesystem. Who may not ask it looks for a module.
 fn kernel_has(filesystem: &str) -> bool {
-    let registered = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
-    if registered.lines().any(|line| line.split_whitespace().next_back() == Some(filesystem)) {
-        return true;
+    if let Some(answer) = mount::kernel_has(filesystem) {
+        return answer;
     }
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let modules = Path::new("/lib/modules").join(release.trim());
