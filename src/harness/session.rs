@@ -78,15 +78,15 @@ impl Session {
     /// What is measured, in one line.
     pub fn headline(&self, place: &Place) -> String {
         let cache = match place.cache {
-            Some(CacheMethod::DropCaches) => "drop_caches (system-wide)",
-            Some(method) => method.name(),
-            None => "left alone",
+            Some(CacheMethod::DropCaches) => "cold cache by drop_caches (system-wide)".to_owned(),
+            Some(method) => format!("cold cache by {}", method.name()),
+            None => "caches left alone".to_owned(),
         };
         let kernel = nix::sys::utsname::uname()
             .map(|names| names.release().to_string_lossy().into_owned())
             .unwrap_or_else(|_| "unknown".to_owned());
         format!(
-            "{} on {}: {} ({}), {} blocks, Linux {kernel}, profile {}, cold cache by {cache}",
+            "{} on {}: {} ({}), {} blocks, Linux {kernel}, profile {}, {cache}",
             place.label,
             place.path.display(),
             place.mounted.filesystem,
