@@ -1,7 +1,9 @@
 //! `fsgauge vm compare | run | bisect`.
 
 use clap::{Args, Subcommand, ValueEnum};
+use fsgauge::environment::fields::{self, Class};
 use fsgauge::judge::criterion_files;
+use fsgauge::judge::thresholds::parse_threshold;
 use fsgauge::target::bench_executables;
 use fsgauge::target::catalog;
 use fsgauge::vm::bisect::Step;
@@ -122,8 +124,8 @@ struct Bisect {
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     /// Smallest change that counts, in percent.
-    #[arg(long, value_name = "PERCENT")]
-    threshold: Option<String>,
+    #[arg(long, value_name = "PERCENT", value_parser = parse_threshold)]
+    threshold: Option<f64>,
     #[command(flatten)]
     machine: MachineArguments,
 }
@@ -131,16 +133,16 @@ struct Bisect {
 #[derive(Args)]
 struct GateArguments {
     /// Smallest change that counts, in percent.
-    #[arg(long, value_name = "PERCENT")]
-    threshold: Option<String>,
+    #[arg(long, value_name = "PERCENT", value_parser = parse_threshold)]
+    threshold: Option<f64>,
     /// Exit with 0 only if every benchmark is shown to be unchanged or improved.
     #[arg(long)]
     strict: bool,
-    /// terminal, markdown, json, junit or github.
-    #[arg(long, value_name = "FORMAT")]
+    /// How the gate prints it.
+    #[arg(long, value_name = "FORMAT", value_parser = ["terminal", "markdown", "json", "junit", "github"])]
     format: Option<String>,
     /// Accepts a difference of identity besides what --kernel and --append put on the command line.
-    #[arg(long, value_name = "FIELD")]
+    #[arg(long, value_name = "FIELD", value_parser = parse_field)]
     accept_difference: Vec<String>,
 }
 
@@ -249,9 +251,11 @@ fn run_compare(arguments: &Compare) -> Outcome {
     let setup = setup(&arguments.machine, &sides[0].kernel.image)?;
     boot_and_save(&setup, &sides, arguments.rounds)?;
     let mut gate = gate_command(&setup, &sides[0].label, &sides[1].label);
-    let words = [("--threshold", &arguments.gate.threshold), ("--format", &arguments.gate.format)];
-    for (flag, value) in words.iter().filter_map(|(flag, value)| value.as_ref().map(|value| (flag, value))) {
-        gate.args([flag, value.as_str()]);
+    if let Some(threshold) = arguments.gate.threshold {
+        gate.args(["--threshold", &threshold.to_string()]);
+    }
+    if let Some(format) = &arguments.gate.format {
+        gate.args(["--format", format]);
     }
     if arguments.gate.strict {
         gate.arg("--strict");
@@ -265,6 +269,15 @@ fn run_compare(arguments: &Compare) -> Outcome {
     let status = gate.status().map_err(|e| Error::failed(format!("cannot run the gate: {e}")))?;
     eprintln!("fsgauge: {}", setup.clock.remark());
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2)))
+}
+
+/// A field of the identity, checked before hours of boots and not after them.
+fn parse_field(text: &str) -> std::result::Result<String, String> {
+    let known = fields::FIELDS.iter().any(|field| field.name == text && field.class == Class::Identity);
+    match known || text == "all" {
+        true => Ok(text.to_string()),
+        false => Err("no such field; `fsgauge env --fields` lists them".to_string()),
+    }
 }
 
 /// The identity field that holds the kernel's command line.
@@ -474,8 +487,8 @@ fn bisect_step(arguments: &Bisect) -> std::result::Result<Step, Failure> {
     boot_and_save(&setup, std::slice::from_ref(&side), arguments.rounds)?;
     let mut gate = gate_command(&setup, &arguments.baseline, BISECT_BASELINE);
     gate.args(["--format", "json"]).stderr(Stdio::inherit());
-    if let Some(threshold) = &arguments.threshold {
-        gate.args(["--threshold", threshold]);
+    if let Some(threshold) = arguments.threshold {
+        gate.args(["--threshold", &threshold.to_string()]);
     }
     if !side.append.is_empty() {
         gate.args(["--accept-difference", COMMAND_LINE_FIELD]);

@@ -4,7 +4,7 @@
 //! Until the benchmarks have ended it does nothing that waits for the host: the instruction clock skips idle time, so a
 //! wait for the host would last a different time in every boot.
 
-use super::plan::{self, Answer, BenchEnd, Plan, PlannedTarget};
+use super::plan::{self, Answer, BenchEnd, InjectedFault, Plan, PlannedTarget};
 use super::virtme::SHARE_TAG;
 use crate::managed::{self, Backing, ManagedTarget};
 use crate::sys::mount::{MountSpec, mount, unmount};
@@ -73,6 +73,9 @@ fn work(answer: &mut Answer, begin: Instant) -> Result<()> {
     show_command_line(&plan.command_line)?;
     create(Path::new(RECORDS))?;
     answer.seconds.insert("set_up".to_string(), begin.elapsed().as_secs_f64());
+    if let Some(fault) = plan.fault {
+        std::thread::spawn(move || inject(fault));
+    }
     for bench in &plan.benches {
         say(&format!("begins {bench}"));
         let begin = Instant::now();
@@ -215,6 +218,27 @@ fn show_command_line(line: &str) -> Result<()> {
     std::fs::write(shown, format!("{line}\n")).map_err(|e| Error::io("write", shown, &e))?;
     nix::mount::mount(Some(shown), "/proc/cmdline", None::<&str>, MsFlags::MS_BIND, None::<&str>)
         .map_err(|errno| Error::io("mount over", Path::new("/proc/cmdline"), &errno.into()))
+}
+
+/// Lets a benchmark begin, then makes it go wrong.
+fn inject(fault: InjectedFault) {
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    match fault {
+        InjectedFault::Panic => {
+            // The c key of the system request is a panic. Refused, the run would just finish, and the test would see it.
+            let _refused = std::fs::write("/proc/sysrq-trigger", "c");
+        }
+        InjectedFault::Hang => {
+            // -1 is every process but this one, process 1 of the guest.
+            let _none = nix::sys::signal::kill(nix::unistd::Pid::from_raw(-1), nix::sys::signal::Signal::SIGSTOP);
+        }
+        InjectedFault::OutOfMemory => {
+            let mut memory: Vec<Vec<u8>> = Vec::new();
+            loop {
+                memory.push(vec![1; 16 << 20]);
+            }
+        }
+    }
 }
 
 fn run_bench(bench: &str, plan: &Plan, made: &[ManagedTarget]) -> Result<BenchEnd> {

@@ -39,6 +39,34 @@ pub struct Plan {
     pub command_line: String,
     /// The kernel release that must answer.
     pub release: String,
+    /// What is made to go wrong while the first bench runs: the tests' way to see each fault really happen.
+    #[serde(default)]
+    pub fault: Option<InjectedFault>,
+}
+
+/// A fault that a test asks for, by the variable FSGAUGE_VM_FAULT on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InjectedFault {
+    /// The kernel panics.
+    Panic,
+    /// The benchmarks stop where they are, and the guest says nothing any more.
+    Hang,
+    /// The guest's memory is used up.
+    OutOfMemory,
+}
+
+/// The variable on the host that asks for an [`InjectedFault`].
+pub const FAULT_VARIABLE: &str = "FSGAUGE_VM_FAULT";
+
+/// Reads it.
+///
+/// Errors: it is set to no fault that is known.
+pub fn injected_fault() -> Result<Option<InjectedFault>> {
+    let Some(name) = std::env::var_os(FAULT_VARIABLE) else { return Ok(None) };
+    let name = serde_json::Value::String(name.to_string_lossy().into_owned());
+    let accepted = "panic, hang or out-of-memory";
+    serde_json::from_value(name).map(Some).map_err(|e| Error::refused(format!("{FAULT_VARIABLE}: {e}; {accepted}")))
 }
 
 /// One filesystem to make and mount.

@@ -149,8 +149,11 @@ pub fn boot(
 pub fn prepare(setup: &Setup, side: &Side, seed: u32, folder: &Path) -> Result<Machine> {
     let share = folder.join("share");
     std::fs::create_dir_all(&share).map_err(|e| Error::io("create", &share, &e))?;
+    // By a link of ours: virtme-ng makes an index of the modules that it finds beside an image, in whoever's directory.
+    let image = folder.join("kernel");
+    std::os::unix::fs::symlink(&side.kernel.image, &image).map_err(|e| Error::io("link", &image, &e))?;
     let machine = Machine {
-        image: side.kernel.image.clone(),
+        image,
         memory_mib: setup.memory_mib,
         cpus: 1,
         clock: setup.clock,
@@ -164,7 +167,7 @@ pub fn prepare(setup: &Setup, side: &Side, seed: u32, folder: &Path) -> Result<M
     let mut archive = Initramfs::create(&machine.initramfs)?;
     // Not by its path: cargo may have put another build there since this one started.
     let own = PathBuf::from(format!("/proc/{}/exe", std::process::id()));
-    archive.program("/bin/fsgauge", &own)?;
+    archive.program("/bin/fsgauge", &without_debug_information(&own, &folder.join("fsgauge")))?;
     // The kernel gives /init no arguments of ours, a script's first line does; `/init` itself then is the subcommand.
     archive.file("/init", 0o755, b"#!/bin/fsgauge vm\n")?;
     for directory in ["/dev", "/proc", "/sys", "/run", "/tmp", "/mnt"] {
@@ -192,11 +195,22 @@ pub fn prepare(setup: &Setup, side: &Side, seed: u32, folder: &Path) -> Result<M
         environment: environment.map(|(name, value)| (name.to_string(), value)).into(),
         command_line: machine.recorded_command_line(),
         release: side.kernel.release.clone(),
+        fault: plan::injected_fault()?,
     };
     let plan = serde_json::to_vec(&plan).map_err(|e| Error::failed(format!("the plan as JSON: {e}")))?;
     archive.file(plan::PLAN_PATH, 0o644, &plan)?;
     archive.finish()?;
     Ok(machine)
+}
+
+/// A copy of a program without its debug information, which in a debug build is nine tenths of it, and which the slow
+/// guest would have to unpack; the program itself where there is no strip(1).
+fn without_debug_information(program: &Path, copy: &Path) -> PathBuf {
+    let mut command = std::process::Command::new("strip");
+    command.arg("--strip-debug").arg("-o").arg(copy).arg(program);
+    let output = command.stdin(std::process::Stdio::null()).output();
+    let stripped = output.is_ok_and(|output| output.status.success());
+    if stripped { copy.to_path_buf() } else { program.to_path_buf() }
 }
 
 /// Adds what mkfs and the record of the environment read where it is there.

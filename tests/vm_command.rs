@@ -1,0 +1,124 @@
+//! `fsgauge vm` without a boot: what is refused, with which status, and the command line that would be run.
+
+mod common;
+mod vm_support;
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use vm_support::{kernels, named, output, vm};
+
+/// A program that prints one line.
+fn fake(folder: &Path, name: &str, line: &str) {
+    let file = folder.join(name);
+    std::fs::write(&file, format!("#!/bin/sh\necho '{line}'\n")).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A file with the header of a kernel.
+fn fake_kernel(folder: &Path) -> std::path::PathBuf {
+    let mut bytes = vec![0u8; 0x600];
+    bytes[0x202..0x206].copy_from_slice(b"HdrS");
+    bytes[0x20e..0x210].copy_from_slice(&0x300u16.to_le_bytes());
+    bytes[0x500..0x506].copy_from_slice(b"6.1.0 ");
+    let file = folder.join("vmlinuz");
+    std::fs::write(&file, bytes).unwrap();
+    file
+}
+
+#[test]
+fn tools_that_are_missing_or_too_old_are_named_with_the_command_that_installs_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let kernel = named("a", &fake_kernel(folder.path()));
+    let refused = |path: &Path| {
+        let words = ["run", "--kernel", &kernel, "--target", "ext4"];
+        let (status, _, stderr) = output(vm(&words).env("PATH", path));
+        assert_eq!(status, Some(2), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        stderr
+    };
+    let empty = folder.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let message = refused(&empty);
+    assert!(message.contains("vng is not in PATH") && message.contains("pip install virtme-ng==1.42"), "{message}");
+
+    fake(&empty, "vng", "virtme-ng 1.8");
+    let message = refused(&empty);
+    assert!(message.contains("virtme-ng 1.8 is too old: 1.42 is needed"), "{message}");
+
+    fake(&empty, "vng", "virtme-ng 1.42");
+    let message = refused(&empty);
+    assert!(message.contains("qemu-system-x86_64 is not in PATH") && message.contains("apt-get install"), "{message}");
+
+    fake(&empty, "qemu-system-x86_64", "QEMU emulator version 5.2.0 (Debian)");
+    let message = refused(&empty);
+    assert!(message.contains("QEMU 5.2.0 is too old: 7.2 is needed"), "{message}");
+}
+
+#[test]
+fn a_wrong_argument_is_status_2_and_stops_a_bisect() {
+    let folder = tempfile::tempdir().unwrap();
+    let kernel = fake_kernel(folder.path());
+    let (a, b) = (named("a", &kernel), named("b", &kernel));
+    for (words, status, part) in [
+        (vec!["compare", "--kernel", &a, "--target", "ext4"], 2, "two kernels, not 1"),
+        (vec!["compare", "--kernel", &a, "--kernel", &a, "--target", "ext4"], 2, "both kernels are called a"),
+        (vec!["compare", "--kernel", "/boot", "--kernel", &b, "--target", "ext4"], 2, "write LABEL=PATH"),
+        (vec!["compare", "--kernel", &a, "--kernel", &b, "--append", "c=x"], 2, "no kernel's label"),
+        (vec!["compare", "--kernel", &a, "--kernel", &b, "--threshold", "x"], 2, "no number"),
+        (vec!["compare", "--kernel", &a, "--kernel", &b, "--accept-difference", "colour"], 2, "env --fields"),
+        (vec!["compare", "--kernel", "new=/x", "--kernel", &b], 2, "criterion's own folders"),
+        (vec!["run", "--kernel", "a=/nowhere", "--target", "ext4"], 2, "No such file"),
+        (vec!["run", "--kernel", &a, "--colour"], 2, "unexpected argument"),
+        (vec!["bisect", "--colour"], 128, "unexpected argument"),
+        (vec!["bisect"], 128, "--baseline"),
+        (vec!["bisect", "--baseline", "report"], 128, "criterion's own folders"),
+        (vec!["bisect", "--baseline", "good", "--target", "nosuch"], 128, "no target `nosuch`"),
+    ] {
+        let (found, _, stderr) = output(&mut vm(&words));
+        assert_eq!(found, Some(status), "{words:?}: {stderr}");
+        assert!(stderr.contains(part), "{words:?}: {stderr}");
+        assert!(!stderr.contains("panicked"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_build_that_fails_is_a_commit_that_is_skipped() {
+    if !common::have(&["vng", "qemu-system-x86_64"]) {
+        return;
+    }
+    let words = ["bisect", "--baseline", "good", "--target", "ext4", "--build", "echo no compiler; false"];
+    let (status, _, stderr) = output(&mut vm(&words));
+    assert_eq!(status, Some(125), "{stderr}");
+    assert!(stderr.contains("this kernel is skipped"), "{stderr}");
+}
+
+#[test]
+fn a_kernel_without_a_module_for_the_target_is_refused_before_it_boots() {
+    let Some([kernel, _]) = kernels() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    // The same kernel with its modules, without xfs.
+    let copy = "cp -a --reflink=auto \"$1/.\" \"$2\" && find \"$2/lib/modules\" -name 'xfs.ko*' -delete && rm -f \"$2\"/lib/modules/*/modules.dep*";
+    let done =
+        std::process::Command::new("sh").args(["-c", copy, "sh"]).arg(&kernel).arg(folder.path()).status().unwrap();
+    assert!(done.success());
+    let kernel = named("a", folder.path());
+    let run = |target: &str| {
+        output(&mut vm(&["run", "--kernel", &kernel, "--target", target, "--dry-run", "--clock", "instructions"]))
+    };
+    let (status, _, stderr) = run("xfs");
+    assert_eq!(status, Some(2), "{stderr}");
+    assert!(stderr.contains("has no module fs-xfs"), "{stderr}");
+    // Its own index is gone, and is not written to: one is made elsewhere.
+    let (status, command, stderr) = run("ext4");
+    assert_eq!(status, Some(0), "{stderr}");
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let follows = |flag: &str, value: &str| words.windows(2).any(|pair| pair[0] == flag && pair[1] == value);
+    assert!(follows("-icount", "shift=0,sleep=off") && follows("-smp", "1") && follows("-m", "4096M"), "{command}");
+    assert!(!words.contains(&"kvm") && !command.contains("accel=kvm"), "{command}");
+    assert!(
+        std::fs::read_dir(folder.path().join("lib/modules"))
+            .unwrap()
+            .flatten()
+            .all(|v| !v.path().join("modules.dep").exists())
+    );
+}
