@@ -1,7 +1,10 @@
 //! interleaved_streams: the time to write several files in turn, 4 KiB at a time, and the extents of every stream.
 
-use fsgauge::extents::count_extents;
+use fsgauge::extents;
+use fsgauge::harness::series::ExtentSummary;
 use fsgauge::harness::{self, Iteration, Place, Sizes, Start, profile::SEED, workloads};
+use fsgauge::record::LAYOUT_LIMIT;
+use fsgauge::sys::fiemap::ExtentMap;
 use fsgauge::units::MIB;
 use fsgauge::workload::{interleaved_streams, payload};
 use fsgauge::{Error, Result};
@@ -19,7 +22,10 @@ fn start<'a>(place: &'a Place, sizes: &'a Sizes, parameter: &'a str) -> Result<S
         let written = interleaved_streams::iterate(place.directory(), streams, sizes.interleaved_streams, &data)?;
         let mut extents = Vec::new();
         for file in &written.files {
-            extents.extend(count_extents(file)?.map(Into::into));
+            if let ExtentMap::Supported(list) = extents::map_extents(file)? {
+                let layout = extents::layout(&list, LAYOUT_LIMIT / written.files.len());
+                extents.push(ExtentSummary { layout, ..extents::count(&list).into() });
+            }
         }
         for file in &written.files {
             std::fs::remove_file(file).map_err(|error| Error::io("remove", file, &error))?;

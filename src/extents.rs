@@ -3,6 +3,7 @@
 //! The two differ where a filesystem splits adjacent space: ext4's pieces of 128 MiB that follow each other on the device are
 //! many rows of FIEMAP and one extent for filefrag. docs/EXTENTS.md describes the rule and how it was checked.
 
+use crate::record::PlacedExtent;
 use crate::sys::fiemap::{self, Extent, ExtentMap};
 use crate::{Error, Result};
 use std::fs::File;
@@ -108,6 +109,24 @@ pub fn count(extents: &[Extent]) -> ExtentCount {
     }
 }
 
+/// Where the first `at_most` extents lie, without those that have no place; pieces that follow each other are one.
+pub fn layout(extents: &[Extent], at_most: usize) -> Vec<PlacedExtent> {
+    let mut placed: Vec<PlacedExtent> = Vec::new();
+    for extent in extents.iter().filter(|extent| extent.physical != 0) {
+        let is_full = placed.len() == at_most;
+        match placed.last_mut() {
+            Some((logical, physical, length))
+                if *logical + *length == extent.logical && *physical + *length == extent.physical =>
+            {
+                *length += extent.length;
+            }
+            _ if is_full => break,
+            _ => placed.push((extent.logical, extent.physical, extent.length)),
+        }
+    }
+    placed
+}
+
 /// Whether filefrag starts a new extent here: the address is neither the end of the previous extent nor that end plus the
 /// hole between the two in the file (a hole whose place on the device was left free is no fragmentation).
 pub fn is_break(previous: &Extent, next: &Extent) -> bool {
@@ -136,6 +155,15 @@ mod tests {
         }
         assert_eq!(count(&[extent(0, 100, 10), extent(10, 111, 10)]).physical, 2);
         assert_eq!(count(&[extent(0, 100, 10), extent(10, 90, 10)]).physical, 2, "backwards");
+    }
+
+    #[test]
+    fn a_layout_joins_adjacent_pieces_and_is_cut_at_its_limit() {
+        let pieces =
+            [extent(0, 100, 10), extent(10, 110, 10), extent(20, 300, 10), extent(30, 0, 10), extent(40, 400, 10)];
+        assert_eq!(layout(&pieces, 10), [(0, 100, 20), (20, 300, 10), (40, 400, 10)]);
+        assert_eq!(layout(&pieces, 2), [(0, 100, 20), (20, 300, 10)]);
+        assert!(layout(&[], 2).is_empty());
     }
 
     #[test]

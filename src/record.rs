@@ -177,7 +177,17 @@ pub struct ExtentCounts {
     /// Flags that make a count mean something else (ENCODED, INLINE, SHARED), as far as they were seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
+    /// Where the extents of the last iteration's files lie, a list a file, where the workload keeps them. At most
+    /// [`LAYOUT_LIMIT`] in all: the beginning of each file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layout: Vec<Vec<PlacedExtent>>,
 }
+
+/// How many extents a record keeps the places of; as many as a picture can show, in about 80 kB.
+pub const LAYOUT_LIMIT: usize = 2000;
+
+/// One extent: its place in the file, its place on the device, its length, in bytes.
+pub type PlacedExtent = (u64, u64, u64);
 
 /// The distribution of single operations, in nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

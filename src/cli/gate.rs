@@ -193,6 +193,11 @@ fn report(comparison: &Comparison) -> u8 {
     outcome.exit_code
 }
 
+/// The exit code of a report on a comparison, said as the gate says it; 0 where nothing is compared.
+pub(super) fn report_outcome(comparison: Option<&Comparison>) -> u8 {
+    comparison.map_or(0, report)
+}
+
 impl Outputs {
     /// Writes the files first: a reader of standard output may go away (`| head`), and takes us with it.
     fn print(&self, render: impl Fn(Format) -> String) -> Result<()> {

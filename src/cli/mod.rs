@@ -9,6 +9,7 @@ mod export;
 mod extents;
 mod gate;
 mod import;
+mod report;
 mod run;
 mod targets;
 mod vm;
@@ -42,6 +43,7 @@ enum Command {
     Calibrate(calibrate::Arguments),
     Export(export::Arguments),
     Import(import::Arguments),
+    Report(report::Arguments),
 }
 
 /// Parses the arguments and runs the subcommand.
@@ -80,6 +82,7 @@ fn run(command: Command) -> ExitCode {
         Command::Calibrate(arguments) => calibrate::run(arguments),
         Command::Export(arguments) => export::run(arguments),
         Command::Import(arguments) => import::run(arguments),
+        Command::Report(arguments) => report::run(arguments),
     }
 }
 

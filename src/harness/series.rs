@@ -5,8 +5,8 @@ use super::place::{CacheState, Phases};
 use super::workloads::{Group, Workload};
 use crate::extents::ExtentCount;
 use crate::record::{
-    DataCache, Direction, Environment, ExtentCounts, KernelHealth, MetadataCache, Outcome, PosixFallocate, Record,
-    SCHEMA_VERSION, Unit, Writers,
+    DataCache, Direction, Environment, ExtentCounts, KernelHealth, MetadataCache, Outcome, PlacedExtent,
+    PosixFallocate, Record, SCHEMA_VERSION, Unit, Writers,
 };
 use crate::workload::operation_latency::{self, Operation, Walk};
 use serde::{Deserialize, Serialize};
@@ -54,6 +54,9 @@ pub struct ExtentSummary {
     pub raw: u64,
     /// ENCODED, INLINE, SHARED.
     pub flags: Vec<String>,
+    /// Where the first of them lie, where that is kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layout: Vec<PlacedExtent>,
 }
 
 impl From<ExtentCount> for ExtentSummary {
@@ -62,6 +65,7 @@ impl From<ExtentCount> for ExtentSummary {
             physical: count.physical,
             raw: count.raw,
             flags: count.flags.iter().map(|flag| (*flag).to_owned()).collect(),
+            layout: Vec::new(),
         }
     }
 }
@@ -176,6 +180,9 @@ impl Series {
                 }
             }
         }
+        let last = self.iterations.iter().rev().find(|iteration| !iteration.extents.is_empty());
+        let layout = last.into_iter().flat_map(|iteration| &iteration.extents).map(|file| file.layout.clone());
+        counts.layout = layout.filter(|file| !file.is_empty()).collect();
         (!counts.raw.is_empty()).then_some(counts)
     }
 
@@ -202,6 +209,13 @@ impl Series {
     /// Values whose unit is a count and whose numbers are all one, within rounding.
     pub fn is_extents(workload: &Workload, group: usize) -> bool {
         workload.groups[group].unit == Unit::Extents
+    }
+}
+
+/// Forgets where the files of all iterations but the last one lay: one picture is enough.
+pub fn keep_last_layout(iterations: &mut [Iteration]) {
+    if let Some((_, earlier)) = iterations.split_last_mut() {
+        earlier.iter_mut().flat_map(|iteration| &mut iteration.extents).for_each(|file| file.layout.clear());
     }
 }
 

@@ -8,7 +8,7 @@ use super::criterion_run::{self, InGroup, Meeting, Sampling};
 use super::place::Place;
 use super::profile::{Profile, Sizes};
 use super::progress::Progress;
-use super::series::{Iteration, Series};
+use super::series::{self, Iteration, Series};
 use super::settings::CacheMethod;
 use super::workloads::{Planned, Workload};
 use super::{place, recording, tables, workloads};
@@ -245,6 +245,7 @@ impl Session {
             });
             place.add_time("analysis", begin.elapsed().saturating_sub(inside));
         }
+        series::keep_last_layout(&mut iterations);
         // Criterion asks for whole samples, though not always for the planned number of iterations (`--quick`).
         let samples = if self.arguments.quick { iterations.len() as u64 } else { sampling.samples };
         let series = Series {

@@ -62,7 +62,7 @@ pub fn profile_command(id: &str) -> String {
 }
 
 /// The benchmarks, worst first: regressed, inconclusive, improved, unchanged, and by the size of the change in each.
-fn worst_first(comparison: &Comparison) -> Vec<(&BenchmarkComparison, &Judgement)> {
+pub(crate) fn worst_first(comparison: &Comparison) -> Vec<(&BenchmarkComparison, &Judgement)> {
     let mut judged: Vec<_> =
         comparison.benchmarks.iter().filter_map(|benchmark| Some((benchmark, benchmark.judgement()?))).collect();
     judged.sort_by(|(_, a), (_, b)| a.verdict.cmp(&b.verdict).then_with(|| b.change.abs().total_cmp(&a.change.abs())));
@@ -70,11 +70,11 @@ fn worst_first(comparison: &Comparison) -> Vec<(&BenchmarkComparison, &Judgement
 }
 
 /// The benchmarks that were not judged, with the reason of each.
-fn not_judged(comparison: &Comparison) -> Vec<(&BenchmarkComparison, String)> {
+pub(crate) fn not_judged(comparison: &Comparison) -> Vec<(&BenchmarkComparison, String)> {
     comparison.benchmarks.iter().filter_map(|benchmark| Some((benchmark, why_not_judged(benchmark)?))).collect()
 }
 
-fn why_not_judged(benchmark: &BenchmarkComparison) -> Option<String> {
+pub(crate) fn why_not_judged(benchmark: &BenchmarkComparison) -> Option<String> {
     match &benchmark.status {
         Status::Compared(_) => None,
         Status::Missing { rounds, suggestion } => {
@@ -89,7 +89,7 @@ fn why_not_judged(benchmark: &BenchmarkComparison) -> Option<String> {
 }
 
 /// The word for what became of a benchmark, the same in every format.
-fn status_word(status: &Status) -> &'static str {
+pub(crate) fn status_word(status: &Status) -> &'static str {
     match status {
         Status::Compared(judgement) => judgement.verdict.word(),
         Status::Missing { .. } => "missing",
@@ -100,7 +100,7 @@ fn status_word(status: &Status) -> &'static str {
 
 /// A side's value, of the kind that the change is between: the geometric mean of its rounds' medians, or the one
 /// round's mean.
-fn side_value(rounds: &[RoundEstimate], unit: Option<Unit>, evidence: Evidence) -> String {
+pub(crate) fn side_value(rounds: &[RoundEstimate], unit: Option<Unit>, evidence: Evidence) -> String {
     let of = |round: &RoundEstimate| if evidence == Evidence::SingleRound { round.mean } else { round.estimate };
     let logs = rounds.iter().map(|round| of(round).ln()).sum::<f64>();
     let value = (logs / rounds.len() as f64).exp();
@@ -111,7 +111,7 @@ fn side_value(rounds: &[RoundEstimate], unit: Option<Unit>, evidence: Evidence) 
 }
 
 /// `+12.3 %`; small changes keep one decimal, large ones become a factor.
-fn percent(fraction: f64) -> String {
+pub(crate) fn percent(fraction: f64) -> String {
     if fraction >= 10.0 {
         return if fraction < 1e5 { format!("x{:.1}", fraction + 1.0) } else { "x∞".to_owned() };
     }
@@ -120,20 +120,20 @@ fn percent(fraction: f64) -> String {
 }
 
 /// The interval of a change: `+1.0 … +3.0 %`.
-fn interval(interval: (f64, f64)) -> String {
+pub(crate) fn interval(interval: (f64, f64)) -> String {
     let (lower, upper) = (percent(interval.0), percent(interval.1));
     format!("{} … {upper}", lower.trim_end_matches(" %"))
 }
 
 /// What would have been seen: `4.1 %`, or `none` where no change would have been.
-fn visible(judgement: &Judgement) -> String {
+pub(crate) fn visible(judgement: &Judgement) -> String {
     judgement
         .smallest_visible
         .map_or("none".to_owned(), |fraction| percent(fraction).trim_start_matches('+').to_owned())
 }
 
 /// What the numbers rest on, in a line.
-fn evidence_line(comparison: &Comparison) -> String {
+pub(crate) fn evidence_line(comparison: &Comparison) -> String {
     if comparison.is_single_round() {
         return "single round: within-run evidence only. The interval is criterion's 95 %, and says nothing about how \
                 far another run would be."
@@ -147,7 +147,7 @@ fn evidence_line(comparison: &Comparison) -> String {
     )
 }
 
-fn headline(comparison: &Comparison) -> String {
+pub(crate) fn headline(comparison: &Comparison) -> String {
     let rounds = |count: usize| if count == 1 { "1 round".to_owned() } else { format!("{count} rounds") };
     format!(
         "{} ({}) against {} ({}), threshold {}",
@@ -160,7 +160,7 @@ fn headline(comparison: &Comparison) -> String {
 }
 
 /// A remark on what a judgement rests on where that is not the rule.
-fn remarks(benchmark: &BenchmarkComparison, judgement: &Judgement) -> Vec<String> {
+pub(crate) fn remarks(benchmark: &BenchmarkComparison, judgement: &Judgement) -> Vec<String> {
     let mut remarks = benchmark.remarks.clone();
     match judgement.evidence {
         Evidence::Exact => remarks.push("constant on both sides: compared exactly".to_owned()),
