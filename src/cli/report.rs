@@ -73,7 +73,7 @@ fn read(arguments: &Arguments) -> Result<Document> {
         base: arguments.base.clone(),
         candidate: candidate.clone(),
         threshold: arguments.threshold,
-        accepted: Accepted::new(arguments.accept_difference.iter().cloned()),
+        accepted: Accepted::new(arguments.accept_difference.iter().cloned())?,
         allow_missing: arguments.allow_missing,
         strict: arguments.strict,
     })
