@@ -14,6 +14,7 @@ use super::settings::Settings;
 use super::workloads::{self, Planned, Workload};
 use crate::error::Kind;
 use crate::judge::criterion_files;
+use crate::sys::background_work::background_work;
 use crate::workload::writers;
 use crate::{Error, Result};
 use std::path::Path;
@@ -115,6 +116,9 @@ fn measure(session: &mut Session, settings: &Settings, targets: &[Target], plan:
     for place in &ready.places {
         let line = session.headline(place);
         session.progress.say(&line);
+        if let Some(work) = background_work(&place.mounted) {
+            session.progress.say(&format!("{}: {work}", place.label));
+        }
     }
     session.run(&ready.places, plan)
 }

@@ -1,5 +1,6 @@
 //! One kernel interface a file: system calls, /proc and /sys. Layer 1. `unsafe` lives here and nowhere else.
 
+pub mod background_work;
 pub mod block_device;
 pub mod broken_pipe;
 pub mod c_library;
