@@ -74,14 +74,14 @@ for fs in ext4 ext2 btrfs tmpfs; do
   keep
   for method in mmap_memset posix_fallocate; do
     "$PREALLOCATION" --bench --noplot --measurement-time 20 "preallocation/$fs/($method|write_8k)" >"$W/out" 2>"$W/err" & bench=$!
-    await grep -q 'Collecting' "$W/err"
+    await grep -q 'Collecting' "$W/err" || fail "did not begin with $method on $fs"
     # Again and again: an iteration that ends frees its space.
     while kill -0 $bench 2>/dev/null; do dd if=/dev/zero bs=64K status=none >>"$W/m/other" || true; done 2>/dev/null
     got=0; wait $bench || got=$?; check_text
     is $got 1 "status with $method on $fs"
     is "$(tail -n 1 "$W/err" | grep -cE "^fsgauge: preallocation/$fs/$method: cannot .*$W/m.*No space left on device \(os error 28\)")" 1 "lines on $fs that say why"
     says "not run: preallocation/$fs/write_8k"
-    rm "$W/m/other"
+    rm "$W/m/other"; sync -f "$W/m"
     nothing_left
   done
   un

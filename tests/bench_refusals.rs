@@ -67,7 +67,7 @@ refuses "\`fast\` is not a profile: choose quick, standard or published" env FSG
 refuses "\`hot\` is not a cache method: choose auto, remount, drop_caches or fadvise" env FSGAUGE_CACHE=hot "$READS" --bench
 bad() { local text=$1; shift; refuses "$text" "$PREALLOCATION" --bench "$@"; }
 bad "baseline \`old\` is not there, nor any other" --baseline old
-bad "baseline \`old\` is not there, nor any other" --load-baseline old
+bad "baseline \`old\` is not there, nor any other" --load-baseline old --baseline old
 bad "a/b" --baseline a/b
 bad ".." --save-baseline ..
 bad "new" --save-baseline new
@@ -75,6 +75,12 @@ bad "sample-size" --sample-size 5
 bad "measurement-time" --measurement-time 0
 bad "--no-such-flag" --no-such-flag
 bad "is not a regular expression" "("
+bad "--load-baseline" --load-baseline old --save-baseline other
+bad "--profile-time" --profile-time 0.5
+bad "banana" --color banana
+bad "--verbose" --quiet --verbose
+command -v gnuplot >/dev/null || bad "gnuplot is not installed" --plotting-backend gnuplot
+refuses "use cargo bench" env CARGO_CRITERION_PORT=1 "$PREALLOCATION" --bench
 refuses "/proc/nope" env CRITERION_HOME=/proc/nope "$PREALLOCATION" --bench
 says "set CRITERION_HOME"
 touch "$W/file"

@@ -80,25 +80,34 @@ impl Arguments {
     pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Self> {
         let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
         let value = |name: &'static str| Arg::new(name).long(name);
+        let one_of = |name: &'static str, values: [&'static str; 2]| value(name).value_parser(values);
+        // What criterion forbids is forbidden here: it would end the process when a benchmark is already under way.
         let command = Command::new("bench")
             .disable_help_flag(true)
+            .disable_version_flag(true)
             .arg(Arg::new("FILTER").index(1))
-            .args(
-                ["bench", "test", "list", "ignored", "exact", "quick", "quiet", "discard-baseline", "include-ignored"]
-                    .map(flag),
-            )
-            .args(["nocapture", "show-output"].map(flag))
+            .args(["bench", "ignored", "exact", "include-ignored", "nocapture", "show-output"].map(flag))
+            .arg(flag("list").conflicts_with_all(["test", "profile-time"]))
+            .arg(flag("test").conflicts_with("profile-time"))
+            .arg(flag("quick").conflicts_with("sample-size"))
             .arg(flag("verbose").short('v'))
+            .arg(flag("quiet").conflicts_with("verbose"))
             .arg(flag("noplot").short('n'))
             .arg(flag("help").short('h'))
             .arg(flag("version").short('V'))
-            .arg(value("color").short('c').alias("colour"))
+            .arg(value("color").short('c').alias("colour").value_parser(["auto", "always", "never"]))
             .arg(value("save-baseline").short('s'))
-            .arg(value("baseline").short('b'))
-            .args(["baseline-lenient", "load-baseline", "format", "plotting-backend", "output-format"].map(value))
+            .arg(value("baseline").short('b').conflicts_with_all(["save-baseline", "baseline-lenient"]))
+            .arg(value("baseline-lenient").conflicts_with("save-baseline"))
+            .arg(flag("discard-baseline").conflicts_with_all(["save-baseline", "baseline", "baseline-lenient"]))
+            .arg(value("load-baseline").requires("baseline").conflicts_with("profile-time"))
+            .arg(one_of("format", ["pretty", "terse"]))
+            .arg(one_of("plotting-backend", ["gnuplot", "plotters"]))
+            .arg(one_of("output-format", ["criterion", "bencher"]))
             .arg(value("sample-size").value_parser(value_parser!(u64).range(10..=100_000)))
+            .arg(value("profile-time").value_parser(at_least_a_second))
             .args(
-                ["profile-time", "warm-up-time", "measurement-time", "noise-threshold"]
+                ["warm-up-time", "measurement-time", "noise-threshold"]
                     .map(|name| value(name).value_parser(positive_number)),
             )
             .arg(value("nresamples").value_parser(value_parser!(u64).range(1..)))
@@ -122,6 +131,10 @@ impl Arguments {
                 Error::refused(format!("filter `{filter}` is not a regular expression: {reason}"))
             })?),
         };
+        let wants_gnuplot = text("plotting-backend").as_deref() == Some("gnuplot");
+        if wants_gnuplot && std::process::Command::new("gnuplot").arg("--version").output().is_err() {
+            return Err(Error::refused("--plotting-backend gnuplot: gnuplot is not installed; leave the argument out"));
+        }
         let mode = if matches.get_flag("list") {
             Mode::List
         } else if matches.get_flag("test") || !matches.get_flag("bench") {
@@ -202,6 +215,12 @@ fn positive_number(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
+/// Criterion's own limit for `--profile-time`.
+fn at_least_a_second(text: &str) -> std::result::Result<f64, String> {
+    positive_number(text)
+        .and_then(|number| if number >= 1.0 { Ok(number) } else { Err("must be 1 or more".to_owned()) })
+}
+
 fn probability(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number > 0.0 && number < 1.0 => Ok(number),
@@ -242,6 +261,15 @@ mod tests {
             "--bench --confidence-level 2",
             "--bench (",
             "--bench --no-such-flag",
+            "--bench --profile-time 0.5",
+            "--bench --color banana",
+            "--bench --output-format xml",
+            "--bench --quiet --verbose",
+            "--bench --quick --sample-size 20",
+            "--bench --save-baseline a --baseline b",
+            "--bench --discard-baseline --save-baseline a",
+            "--bench --load-baseline a",
+            "--bench --list --profile-time 5",
         ] {
             let message = parse(bad).unwrap_err().to_string();
             assert!(!message.contains('\n') && !message.is_empty(), "{bad}: {message}");

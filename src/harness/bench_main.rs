@@ -58,6 +58,11 @@ fn run(workload: &'static Workload, start: StartSeries) -> Result<()> {
         return Ok(());
     }
     cleanup::watch_signals()?;
+    if std::env::var_os("CARGO_CRITERION_PORT").is_some() {
+        return Err(Error::refused(
+            "cargo criterion keeps results in a form that fsgauge does not read: use cargo bench",
+        ));
+    }
     let arguments = Arguments::from_process()?;
     let settings = Settings::from_environment()?;
     let profile = if arguments.mode == Mode::Test { Profile::Test } else { settings.profile };

@@ -110,7 +110,9 @@ pub fn watch_signals() -> crate::Result<()> {
 /// Turns a panic of ours or of criterion's into one line, cleans up and exits with 1.
 pub fn catch_panics() {
     std::panic::set_hook(Box::new(|panic| {
-        let text = panic.payload_as_str().unwrap_or("unknown cause").lines().next().unwrap_or_default();
+        let payload = panic.payload();
+        let text = payload.downcast_ref::<&str>().copied().or(payload.downcast_ref::<String>().map(String::as_str));
+        let text = text.and_then(|text| text.lines().next()).unwrap_or("unknown cause");
         let place = panic.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
         let mut status = 1;
         // Written, not printed: stderr may be what failed.

@@ -138,7 +138,12 @@ pub fn prepare(
             ready._locks.push(PathLock::take(&target.path)?);
         }
         // A directory that may not be read has no leftovers that could be removed; that it may not be written to is said next.
-        ready.leftovers.extend(work_directory::remove_leftovers(&target.path).unwrap_or_default());
+        let leftovers = work_directory::remove_leftovers(&target.path).unwrap_or_default();
+        if !leftovers.is_empty() {
+            // Their space is free with the next transaction only (btrfs), and is counted now.
+            page_cache::sync_filesystem(&target.path).map_err(Error::into_refusal)?;
+        }
+        ready.leftovers.extend(leftovers);
         check_space(&target.path, profile, selected)?;
     }
     for (target, mounted, managed, cache) in checked {

@@ -148,10 +148,10 @@ impl Session {
         if self.arguments.verbose {
             eprintln!("fsgauge: {}", tables::phases(self.series.values()));
         }
-        let is_missing = |planned: &&&Planned| {
-            !self.skipped.contains(&planned.id)
-                && !(self.done.contains(&planned.id) && self.folder(planned).join("new").join(ESTIMATES_FILE).exists())
+        let is_stored = |planned: &Planned| {
+            self.done.contains(&planned.id) && self.folder(planned).join("new").join(ESTIMATES_FILE).exists()
         };
+        let is_missing = |planned: &&&Planned| !self.skipped.contains(&planned.id) && !is_stored(planned);
         let discards = self.arguments.baseline == super::arguments::Baseline::Discard;
         let missing: Vec<&str> = selected.iter().filter(is_missing).map(|planned| planned.id.as_str()).collect();
         if missing.is_empty() || discards {
