@@ -33,7 +33,7 @@ for n in 1 2 3 4 5 6 7 8 9 10; do
   if [ "$n" -eq 5 ]; then touch broken; else rm -f broken; fi
   git add -A; git commit -qm "commit $n"
 done
-git bisect start -q HEAD HEAD~9 >&2
+git bisect start HEAD HEAD~9 >&2
 git bisect run sh -c "$2"
 cat .git/BISECT_LOG
 "#;

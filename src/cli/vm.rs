@@ -514,14 +514,23 @@ fn judged(json: &[u8]) -> std::result::Result<Step, Failure> {
     let report: serde_json::Value =
         serde_json::from_slice(json).map_err(|_| Error::failed("the gate made no comparison: its reason is above"))?;
     let empty = Vec::new();
-    let benchmarks = report["benchmarks"].as_array().unwrap_or(&empty);
-    for benchmark in benchmarks {
-        let change =
-            benchmark["change"].as_f64().map_or_else(String::new, |change| format!(" {:+.2} %", change * 100.0));
-        let text = |field: &str| benchmark[field].as_str().unwrap_or("?").to_string();
-        eprintln!("fsgauge: {} {}{change}", text("id"), text("verdict"));
-    }
-    Ok(Step::of_verdicts(benchmarks.iter().filter_map(|benchmark| benchmark["verdict"].as_str())))
+    let text =
+        |benchmark: &'_ serde_json::Value, field: &str| benchmark[field].as_str().unwrap_or_default().to_string();
+    let judged: Vec<(String, String)> = report["benchmarks"]
+        .as_array()
+        .unwrap_or(&empty)
+        .iter()
+        .map(|benchmark| {
+            let change = benchmark["change"].as_f64().map_or_else(String::new, |c| format!(" {:+.2} %", c * 100.0));
+            let verdict = text(benchmark, "verdict");
+            if verdict != "missing" {
+                eprintln!("fsgauge: {} {verdict}{change}", text(benchmark, "id"));
+            }
+            (verdict, text(benchmark, "reason"))
+        })
+        .collect();
+    let words: Vec<(&str, &str)> = judged.iter().map(|(verdict, why)| (verdict.as_str(), why.as_str())).collect();
+    Ok(Step::of_verdicts(&words))
 }
 
 /// The status of a wrong argument, by what was asked for: `vm bisect` must not call a commit bad.

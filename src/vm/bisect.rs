@@ -2,6 +2,9 @@
 
 use super::faults::Fault;
 
+/// How the gate begins the reason for a run in which the kernel logged a fault.
+const INVALID_RUN: &str = "invalid run";
+
 /// The statuses that git bisect knows (git-bisect(1)): 0 good, 1 to 127 bad save 125, 125 skip, 128 and more stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
@@ -26,19 +29,24 @@ impl Step {
         }
     }
 
-    /// From the verdict words of the gate, such as `regressed`.
-    pub fn of_verdicts<'a>(verdicts: impl IntoIterator<Item = &'a str>) -> Step {
-        let mut step = Step::Skip;
-        for verdict in verdicts {
-            match verdict {
-                "regressed" => return Step::Bad,
-                "unchanged" | "improved" | "equal" if step != Step::Stop => step = Step::Good,
-                "inconclusive" => step = Step::Stop,
-                _ => {}
-            }
+    /// From what the gate says of each benchmark: its verdict word, such as `regressed`, and the reason where there is none.
+    ///
+    /// Benchmarks that only the baseline has do not count: it may hold more than the bisect's filter lets through.
+    pub fn of_verdicts(benchmarks: &[(&str, &str)]) -> Step {
+        let any = |verdict: &str| benchmarks.iter().any(|(word, _)| *word == verdict);
+        // The kernel's own warnings make a run invalid; every other difference would be there with the next kernel too.
+        let other_machine = |(word, why): &(&str, &str)| *word == "not_comparable" && !why.contains(INVALID_RUN);
+        if benchmarks.iter().any(other_machine) {
+            Step::Stop
+        } else if any("regressed") {
+            Step::Bad
+        } else if any("inconclusive") || any("not_comparable") {
+            Step::Skip
+        } else if any("unchanged") || any("improved") {
+            Step::Good
+        } else {
+            Step::Stop
         }
-        // Inconclusive benchmarks and no regression: not good, and another number of rounds may tell.
-        if step == Step::Stop { Step::Skip } else { step }
     }
 
     /// From a boot that failed.
@@ -54,12 +62,14 @@ mod tests {
 
     #[test]
     fn verdicts_become_what_git_understands() {
-        let step = |verdicts: &[&str]| Step::of_verdicts(verdicts.iter().copied()).status();
-        assert_eq!(step(&["unchanged", "improved"]), 0);
-        assert_eq!(step(&["unchanged", "regressed", "inconclusive"]), 1);
-        assert_eq!(step(&["inconclusive", "unchanged"]), 125);
-        assert_eq!(step(&["unchanged", "inconclusive"]), 125);
-        assert_eq!(step(&[]), 125);
+        let step = |verdicts: &[(&'static str, &'static str)]| Step::of_verdicts(verdicts).status();
+        assert_eq!(step(&[("unchanged", ""), ("improved", ""), ("missing", "")]), 0);
+        assert_eq!(step(&[("unchanged", ""), ("regressed", ""), ("inconclusive", "")]), 1);
+        assert_eq!(step(&[("inconclusive", ""), ("unchanged", "")]), 125);
+        assert_eq!(step(&[("unchanged", ""), ("not_comparable", "invalid run: WARNING: at fs/ext4")]), 125);
+        assert_eq!(step(&[("regressed", ""), ("not_comparable", "vm.qemu: 7.2 and 8.0")]), 128);
+        assert_eq!(step(&[("missing", "")]), 128);
+        assert_eq!(step(&[]), 128);
     }
 
     #[test]
