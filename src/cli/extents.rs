@@ -1,7 +1,10 @@
 //! `fsgauge extents FILE…`: how many extents each file has, and where they lie.
 
 use fsgauge::extents::{self, ExtentCount};
+use fsgauge::record::PlacedExtent;
+use fsgauge::report::extent_map;
 use fsgauge::sys::fiemap::{Extent, ExtentMap};
+use fsgauge::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,6 +15,7 @@ Each line: the count as `filefrag FILE` prints it (physically discontiguous runs
 Examples:
   fsgauge extents /mnt/test/data
   fsgauge extents -v /mnt/test/data | head
+  fsgauge extents --svg map.svg /mnt/test/stream-*
   find /mnt/test -type f -print0 | xargs -0 fsgauge extents
 
 Exit status: 0 every file was answered, n/a included; 1 a file could not be opened, synced or mapped; 2 bad arguments.";
@@ -27,21 +31,52 @@ pub struct Arguments {
     /// List every extent: place in the file, place on the device, length (bytes), flags
     #[arg(short, long)]
     verbose: bool,
+
+    /// Draw a map as well: place in the file against place on the device, one colour a file
+    #[arg(long, value_name = "OUT")]
+    svg: Option<PathBuf>,
 }
 
 /// Counts, prints, and returns the exit status.
 pub fn run(arguments: Arguments) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
+    let mut mapped = Vec::new();
     for file in &arguments.files {
         match extents::map_extents(file) {
-            Ok(map) => print_file(file, &map, arguments.verbose),
+            Ok(map) => {
+                print_file(file, &map, arguments.verbose);
+                if let (Some(_), ExtentMap::Supported(list)) = (&arguments.svg, &map) {
+                    mapped.push((name_in_map(file), extents::layout(list, MOST_DRAWN / arguments.files.len())));
+                }
+            }
             Err(error) => {
                 eprintln!("fsgauge: {error}");
                 status = ExitCode::FAILURE;
             }
         }
     }
+    if let Some(out) = &arguments.svg
+        && let Err(error) = draw(out, &mapped)
+    {
+        eprintln!("fsgauge: {error}");
+        status = ExitCode::FAILURE;
+    }
     status
+}
+
+/// More strokes than a picture has places for.
+const MOST_DRAWN: usize = 20_000;
+
+fn name_in_map(file: &Path) -> String {
+    file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
+}
+
+fn draw(out: &Path, mapped: &[(String, Vec<PlacedExtent>)]) -> Result<()> {
+    if mapped.is_empty() {
+        return Err(Error::refused(format!("cannot draw {}: no file has an extent map", out.display())));
+    }
+    let drawing = extent_map::draw("Where the extents lie", mapped)?;
+    super::report::write(out, &drawing.to_file()?)
 }
 
 fn print_file(file: &Path, map: &ExtentMap, verbose: bool) {

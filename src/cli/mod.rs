@@ -8,6 +8,7 @@ mod env;
 mod export;
 mod extents;
 mod gate;
+mod history;
 mod import;
 mod report;
 mod run;
@@ -44,6 +45,7 @@ enum Command {
     Export(export::Arguments),
     Import(import::Arguments),
     Report(report::Arguments),
+    History(history::Arguments),
 }
 
 /// Parses the arguments and runs the subcommand.
@@ -83,6 +85,7 @@ fn run(command: Command) -> ExitCode {
         Command::Export(arguments) => export::run(arguments),
         Command::Import(arguments) => import::run(arguments),
         Command::Report(arguments) => report::run(arguments),
+        Command::History(arguments) => history::run(arguments),
     }
 }
 
