@@ -6,7 +6,7 @@ use fsgauge::units;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Packs an archive that runs on a test machine without Rust.
+/// Pack an archive that runs on a test machine without Rust.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -14,7 +14,9 @@ Examples:
   scp fsgauge.tar.gz test-machine: && ssh test-machine 'tar xf fsgauge.tar.gz && ./fsgauge run --target ext4'
 
 The archive holds `fsgauge`, `benches/` and `target-config/`, linked statically for this machine's architecture. Results
-go to ./criterion there (CRITERION_HOME). The test machine needs the mkfs programs alone; a chroot also /proc and /dev.")]
+go to ./criterion there (CRITERION_HOME). The test machine needs the mkfs programs alone; a chroot also /proc and /dev.
+
+Exit status: 0 packed, 1 it could not be built or written, 2 refused.")]
 pub struct Arguments {
     /// The archive: NAME.tar.gz, NAME.tgz or NAME.tar.
     #[arg(value_name = "FILE")]

@@ -21,7 +21,7 @@ Examples:
 
 Exit status: 0 printed, 2 no such path or a bad argument.";
 
-/// Arguments of `fsgauge env`.
+/// Print what is recorded about the machine, the kernel and a filesystem.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

@@ -9,7 +9,9 @@ use std::process::ExitCode;
 #[derive(Args)]
 #[command(after_help = "Examples:
   fsgauge export v6.12 v6.12.tar.gz
-  fsgauge export v6.12 v6.12.tar.gz --criterion-dir results/criterion")]
+  fsgauge export v6.12 v6.12.tar.gz --criterion-dir results/criterion
+
+Exit status: 0 packed, 2 nothing was: no such baseline, damaged results, or FILE is there already.")]
 pub struct Arguments {
     /// The baseline; its rounds NAME@1…N where there are rounds
     name: String,

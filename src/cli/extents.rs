@@ -20,7 +20,7 @@ Examples:
 
 Exit status: 0 every file was answered, n/a included; 1 a file could not be opened, synced or mapped; 2 bad arguments.";
 
-/// Arguments of `fsgauge extents`.
+/// Count the extents of files as filefrag does.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

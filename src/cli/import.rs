@@ -10,7 +10,9 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   fsgauge import v6.12.tar.gz
   fsgauge import machine-b.tar.gz --as v6.12-b
-  fsgauge gate v6.1 v6.12-b")]
+  fsgauge gate v6.1 v6.12-b
+
+Exit status: 0 unpacked, 2 nothing was: a damaged archive, a bad name, or the baseline is there already.")]
 pub struct Arguments {
     /// The archive
     file: PathBuf,

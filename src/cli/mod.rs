@@ -4,12 +4,14 @@
 
 mod bundle;
 mod calibrate;
+mod completions;
 mod env;
 mod export;
 mod extents;
 mod gate;
 mod history;
 mod import;
+mod man;
 mod report;
 mod run;
 mod targets;
@@ -17,11 +19,24 @@ mod vm;
 mod with;
 
 use clap::{Parser, Subcommand};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Filesystem benchmarks under criterion, and a gate over them that can be believed.
 #[derive(Parser)]
-#[command(name = "fsgauge", version, about, propagate_version = true)]
+#[command(
+    name = "fsgauge",
+    version,
+    about,
+    propagate_version = true,
+    after_help = "\
+Examples:
+  fsgauge run --target ext4 --rounds 5 --save-baseline v6.1
+  fsgauge gate v6.1 v6.12
+  fsgauge with ext4-1k -- cargo bench -- partial_page_reads
+
+`fsgauge SUBCOMMAND --help` has the examples and exit statuses of each."
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -30,22 +45,20 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Bundle(bundle::Arguments),
-    /// Print what is recorded about the machine, the kernel and a filesystem.
     Env(env::Arguments),
-    /// Count the extents of files as filefrag does.
     Extents(extents::Arguments),
     Run(run::Arguments),
     Targets(targets::Arguments),
     With(with::Arguments),
-    /// Benchmark kernels in virtual machines.
     Vm(vm::Arguments),
-    /// Compare two baselines: a verdict for each benchmark, and an exit code a CI job can trust.
     Gate(gate::Arguments),
     Calibrate(calibrate::Arguments),
     Export(export::Arguments),
     Import(import::Arguments),
     Report(report::Arguments),
     History(history::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
 }
 
 /// Parses the arguments and runs the subcommand.
@@ -86,12 +99,22 @@ fn run(command: Command) -> ExitCode {
         Command::Import(arguments) => import::run(arguments),
         Command::Report(arguments) => report::run(arguments),
         Command::History(arguments) => history::run(arguments),
+        Command::Completions(arguments) => completions::run(arguments),
+        Command::Man(arguments) => man::run(arguments),
     }
 }
 
 /// Prints the one error line and turns it into the exit code of the commands of DESIGN 2.6: 2, no comparison.
-#[allow(dead_code)]
 fn refuse(error: &fsgauge::Error) -> ExitCode {
     eprintln!("fsgauge: {error}");
     ExitCode::from(2)
+}
+
+/// Prints what a subcommand made.
+fn print(text: &[u8]) -> ExitCode {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text).and_then(|()| out.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => refuse(&fsgauge::Error::failed(format!("cannot write to standard output: {error}"))),
+    }
 }

@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Runs the benchmarks in rounds, each on freshly made filesystems.
+/// Run the benchmarks in rounds, each on freshly made filesystems.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -35,16 +35,16 @@ pub struct Arguments {
     /// How many rounds.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Keeps round i as criterion baseline NAME@i.
+    /// Keep round i as criterion baseline NAME@i.
     #[arg(long, value_name = "NAME", conflicts_with = "baseline")]
     save_baseline: Option<String>,
-    /// Lets criterion's own report compare with this baseline.
+    /// Let criterion's own report compare with this baseline.
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
     /// Benchmark executable to run instead of all. May be repeated.
     #[arg(long = "bench", value_name = "NAME")]
     benches: Vec<String>,
-    /// Goes on after the finished rounds of an interrupted run (--overwrite then speaks of a --device alone).
+    /// Go on after the finished rounds of an interrupted run (--overwrite then speaks of a --device alone).
     #[arg(long, requires = "save_baseline")]
     resume: bool,
     #[command(flatten)]

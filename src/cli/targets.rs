@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// Lists targets: ready, or what is missing, and what making them would run.
+/// List targets: ready, or what is missing, and what making them would run.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

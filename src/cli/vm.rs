@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Benchmarks kernels in virtual machines.
+/// Benchmark kernels in virtual machines.
 #[derive(Args)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -39,10 +39,10 @@ enum Vm {
     Guest,
 }
 
-/// Compares two kernels, or one kernel with two sets of arguments.
+/// Compare two kernels, or one kernel with two sets of arguments.
 ///
-/// Boots each under QEMU with virtme-ng in the order A B B A, formats a null_blk disk in the guest, runs the benchmarks,
-/// saves round i of LABEL as criterion baseline LABEL@i, and ends with the gate's table and exit status.
+/// Boot each under QEMU with virtme-ng in the order A B B A, format a null_blk disk in the guest, run the benchmarks,
+/// save round i of LABEL as criterion baseline LABEL@i, and end with the gate's table and exit status.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -69,7 +69,7 @@ struct Compare {
     gate: GateArguments,
 }
 
-/// Boots one kernel: for a baseline, or to look around.
+/// Boot one kernel: for a baseline, or to look around.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -88,17 +88,17 @@ struct Run {
     /// Boots.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Prints QEMU's command line and boots nothing.
+    /// Print QEMU's command line and boot nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Starts a shell in place of the benchmarks.
+    /// Start a shell in place of the benchmarks.
     #[arg(long, conflicts_with_all = ["dry_run", "rounds"])]
     shell: bool,
     #[command(flatten)]
     machine: MachineArguments,
 }
 
-/// One step of `git bisect run`: builds, boots, compares with a baseline.
+/// One step of `git bisect run`: build, boot, compare with a baseline.
 #[derive(Args)]
 #[command(after_help = "\
 Example, in a kernel's git tree, with a baseline made by `fsgauge vm run --kernel good=. --target ext4 --rounds 2`:
@@ -141,7 +141,7 @@ struct GateArguments {
     /// How the gate prints it.
     #[arg(long, value_name = "FORMAT", value_parser = ["terminal", "markdown", "json", "junit", "github"])]
     format: Option<String>,
-    /// Accepts a difference of identity besides what --kernel and --append put on the command line.
+    /// Accept a difference of identity besides what --kernel and --append put on the command line.
     #[arg(long, value_name = "FIELD", value_parser = parse_field)]
     accept_difference: Vec<String>,
 }
@@ -182,10 +182,10 @@ struct MachineArguments {
     /// Criterion's directory, where it is not the usual one.
     #[arg(long, value_name = "DIR")]
     criterion_dir: Option<PathBuf>,
-    /// Keeps the console of each boot as DIR/LABEL@ROUND.log.
+    /// Keep the console of each boot as DIR/LABEL@ROUND.log.
     #[arg(long, value_name = "DIR")]
     keep_logs: Option<PathBuf>,
-    /// Draws no plots.
+    /// Draw no plots.
     #[arg(long)]
     noplot: bool,
     /// Further arguments for criterion.

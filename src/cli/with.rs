@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Makes filesystems, runs a command in them, takes them down.
+/// Make filesystems, run a command in them, take them down.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -39,7 +39,7 @@ pub struct Making {
     /// Block device to format for a target; with several targets LABEL=DEVICE. May be repeated.
     #[arg(long = "device", value_name = "[LABEL=]DEVICE")]
     devices: Vec<String>,
-    /// Gives up what is there: what blkid finds on a --device (and, in `run`, rounds saved under the same name).
+    /// Give up what is there: what blkid finds on a --device (and, in `run`, rounds saved under the same name).
     #[arg(long)]
     pub overwrite: bool,
     /// Size of images and of tmpfs, instead of the targets' own.
@@ -48,7 +48,7 @@ pub struct Making {
     /// Directory for image files [default: cargo's target directory here, else /var/tmp].
     #[arg(long, value_name = "DIR")]
     image_dir: Option<PathBuf>,
-    /// Keeps images in memory: no disk is measured, and nothing is cold below the filesystem.
+    /// Keep images in memory: no disk is measured, and nothing is cold below the filesystem.
     #[arg(long)]
     in_memory: bool,
 }

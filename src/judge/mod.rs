@@ -1,7 +1,7 @@
 //! From criterion's files to a verdict: baselines, rounds, statistics, the gate. Layer 3.
 //!
 //! Imports run downward: [`gate`] tells the story with [`verdict`] and [`comparability`], these use [`statistics`],
-//! [`bootstrap`] and [`baseline`], and only [`criterion_files`] knows what criterion writes. [`format`] prints.
+//! [`bootstrap`] and [`baseline`], and only [`criterion_files`] knows what criterion writes. [`mod@format`] prints.
 
 pub mod archive;
 pub mod baseline;

@@ -1,5 +1,6 @@
 //! Which rounds of a baseline are finished. A round that is not finished is no evidence: its folders are removed.
 
+use crate::judge::criterion_files::ESTIMATES_FILE;
 use crate::{Error, Result, names};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -139,7 +140,7 @@ pub fn progress_of(criterion_home: &Path, name: &str) -> Result<Option<Progress>
 pub fn count_saved(criterion_home: &Path, baseline: &str) -> usize {
     let mut folders = Vec::new();
     baseline_folders(criterion_home, &|name| name == baseline, DEEPEST, &mut folders);
-    folders.iter().filter(|folder| folder.join("estimates.json").exists()).count()
+    folders.iter().filter(|folder| folder.join(ESTIMATES_FILE).exists()).count()
 }
 
 fn file(criterion_home: &Path, name: &str) -> PathBuf {
