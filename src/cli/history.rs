@@ -80,7 +80,7 @@ fn read(arguments: &Arguments) -> Result<History> {
         names.sort_by(|one, other| history::by_version(one, other));
     }
     let directory = criterion_files::results_directory(arguments.criterion_dir.as_deref())?;
-    let accepted = Accepted::new(arguments.accept_difference.iter().cloned());
+    let accepted = Accepted::new(arguments.accept_difference.iter().cloned())?;
     history::read(&directory, &Options { names: &names, label: arguments.label.as_deref(), accepted })
 }
 
