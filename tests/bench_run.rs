@@ -139,6 +139,38 @@ nothing_left
 }
 
 #[test]
+fn damaged_results_are_never_taken_for_a_comparison_and_unstored_ones_fail_the_run() {
+    if !can_run(&["mkfs.ext4"]) {
+        return;
+    }
+    run(r#"
+mk ext4 64M; keep
+bench() { ends "$1" "$PREALLOCATION" --bench --noplot --measurement-time 0.1 "${@:2}" ext4/fallocate; }
+bench 0 --save-baseline a
+for file in estimates.json sample.json; do
+  damaged=$(folder preallocation_extents/ext4/fallocate)/a/$file; cp "$damaged" "$W/whole"; truncate -s 40 "$damaged"
+  refuses "$damaged" "$PREALLOCATION" --bench --baseline a ext4/fallocate
+  says "save baseline .a. again"
+  refuses "$damaged" "$PREALLOCATION" --bench --load-baseline a --baseline a ext4/fallocate
+  # The way out works, and so does a run that this does not concern.
+  bench 0 --save-baseline b
+  "$PREALLOCATION" --bench --noplot --measurement-time 0.1 --save-baseline a ext4/fallocate >"$W/out" 2>"$W/err" || fail "cannot be saved again"
+  bench 0 --baseline a
+done
+# No more files may be opened than a run needs, but for criterion's copies.
+for baseline in c a; do
+  got=0; (ulimit -n 8; "$PREALLOCATION" --bench --noplot --measurement-time 0.1 --save-baseline $baseline ext4/fallocate) >"$W/out" 2>"$W/err" || got=$?
+  [ $got = 1 ] || cmp "$(folder preallocation/ext4/fallocate)"/{new,$baseline}/estimates.json || fail "status $got"
+done
+mkdir "$W/small"; mount -t tmpfs -o size=40k none "$W/small"
+got=0; CRITERION_HOME=$W/small "$PREALLOCATION" --bench --noplot --measurement-time 0.1 ext4/fallocate >"$W/out" 2>"$W/err" || got=$?
+is $got 1 "status where results cannot be stored"
+is "$(tail -n 1 "$W/err" | grep -c '^fsgauge: ')" 1 "lines that say why"
+nothing_left
+"#);
+}
+
+#[test]
 fn several_targets_in_one_run_stand_side_by_side() {
     if !can_run(&["mkfs.ext4", "mkfs.ext2"]) {
         return;

@@ -110,7 +110,7 @@ impl Arguments {
                 ["warm-up-time", "measurement-time", "noise-threshold"]
                     .map(|name| value(name).value_parser(positive_number)),
             )
-            .arg(value("nresamples").value_parser(value_parser!(u64).range(1..)))
+            .arg(value("nresamples").value_parser(value_parser!(u64).range(2..)))
             .args(["confidence-level", "significance-level"].map(|name| value(name).value_parser(probability)));
         let matches = command.try_get_matches_from(arguments).map_err(|error| {
             // clap's first paragraph is the whole reason; the usage below it is that of a reduced command.

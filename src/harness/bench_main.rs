@@ -1,6 +1,6 @@
 //! The `main` of every bench executable: arguments, checks, then benchmark by benchmark through criterion.
 
-use super::arguments::{Arguments, Mode};
+use super::arguments::{Arguments, Baseline, Mode};
 use super::cleanup;
 use super::criterion_run;
 use super::place::Place;
@@ -92,6 +92,7 @@ fn run(workload: &'static Workload, start: StartSeries) -> Result<()> {
     let criterion_directory = criterion_files::criterion_directory()?;
     if arguments.mode == Mode::Bench && recording::record_directory().is_none() {
         check_baselines(&arguments, &criterion_directory)?;
+        check_readable(&arguments, workload, &plan, &criterion_directory)?;
     }
     let progress = Progress::new(workload, &arguments, profile, &sizes, &labels, &criterion_directory);
     let mut session = Session::new(workload, start, arguments, profile, sizes, criterion_directory, progress);
@@ -161,11 +162,32 @@ fn check_baselines(arguments: &Arguments, directory: &Path) -> Result<()> {
     }
 }
 
+/// Refuses a baseline with a damaged file, about which criterion prints a line and compares nothing.
+fn check_readable(arguments: &Arguments, workload: &Workload, plan: &[Planned], directory: &Path) -> Result<()> {
+    let compared = match &arguments.baseline {
+        Baseline::Compare(name) => Some(name.as_str()),
+        _ => None,
+    };
+    for name in [compared, arguments.load_baseline.as_deref()].into_iter().flatten() {
+        for planned in plan.iter().filter(|planned| arguments.selects(&planned.id)) {
+            let group = workload.groups[planned.group].name;
+            let folder =
+                criterion_files::benchmark_folder(directory, group, &planned.label, &planned.parameter).join(name);
+            if folder.is_dir() {
+                criterion_files::read_estimates(&folder.join(criterion_files::ESTIMATES_FILE))
+                    .and_then(|_| criterion_files::read_sample(&folder.join(criterion_files::SAMPLE_FILE)))
+                    .map_err(|error| error.into_refusal().hint(format!("save baseline `{name}` again")))?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A baseline that must exist: one that is compared with and not saved.
 fn required_baseline(arguments: &Arguments) -> Option<&str> {
     let lenient = std::env::args_os().any(|argument| argument.to_string_lossy().starts_with("--baseline-lenient"));
     match &arguments.baseline {
-        super::arguments::Baseline::Compare(name) if !lenient => Some(name),
+        Baseline::Compare(name) if !lenient => Some(name),
         _ => None,
     }
 }

@@ -13,7 +13,7 @@ use super::settings::CacheMethod;
 use super::workloads::{Planned, Workload};
 use super::{place, recording, tables, workloads};
 use crate::environment::{self, Subject};
-use crate::judge::criterion_files::{ESTIMATES_FILE, benchmark_folder};
+use crate::judge::criterion_files::{BENCHMARK_FILE, ESTIMATES_FILE, SAMPLE_FILE, benchmark_folder};
 use crate::record::{Environment, FILE_NAME, Unit};
 use crate::sys::kernel_log::KernelWatch;
 use crate::units::format_size;
@@ -148,19 +148,27 @@ impl Session {
         if self.arguments.verbose {
             eprintln!("fsgauge: {}", tables::phases(self.series.values()));
         }
-        let is_stored = |planned: &Planned| {
-            self.done.contains(&planned.id) && self.folder(planned).join("new").join(ESTIMATES_FILE).exists()
-        };
-        let is_missing = |planned: &&&Planned| !self.skipped.contains(&planned.id) && !is_stored(planned);
+        let is_missing = |planned: &&&Planned| !self.skipped.contains(&planned.id) && !self.is_stored(planned);
         let discards = self.arguments.baseline == super::arguments::Baseline::Discard;
         let missing: Vec<&str> = selected.iter().filter(is_missing).map(|planned| planned.id.as_str()).collect();
         if missing.is_empty() || discards {
             return Ok(());
         }
         Err(Error::failed(format!(
-            "criterion stored no result for {}: see its lines above (it drops a benchmark whose value is zero)",
+            "criterion did not store the result of {}: see its lines above (it drops a benchmark whose value is zero)",
             missing.join(", ")
         )))
+    }
+
+    /// Whether criterion stored the result, also as the baseline it was to be saved as: there it copies `new/`.
+    fn is_stored(&self, planned: &Planned) -> bool {
+        let folder = self.folder(planned);
+        let in_slot = |slot: &str, file: &str| std::fs::read(folder.join(slot).join(file)).ok();
+        self.done.contains(&planned.id)
+            && [ESTIMATES_FILE, SAMPLE_FILE, BENCHMARK_FILE].into_iter().all(|file| {
+                let new = in_slot("new", file);
+                new.is_some() && self.arguments.saved_baseline().is_none_or(|name| in_slot(name, file) == new)
+            })
     }
 
     fn benchmark(&mut self, place: &Place, planned: &Planned, group: &[Planned]) -> Result<()> {
