@@ -3,15 +3,14 @@
 use super::arguments::{Arguments, Baseline, Mode};
 use super::cleanup;
 use super::criterion_run;
-use super::place::Place;
 use super::preflight::{self, Target};
-use super::profile::{Profile, Sizes};
+use super::profile::Profile;
 use super::progress::{Progress, workloads_of_run};
 use super::recording;
-use super::series::Iteration;
+use super::routine::StartSeries;
 use super::session::Session;
 use super::settings::Settings;
-use super::workloads::{self, Planned, Workload};
+use super::workloads::{self, Planned, Workload, of_group};
 use crate::error::Kind;
 use crate::judge::criterion_files;
 use crate::sys::background_work::background_work;
@@ -19,20 +18,6 @@ use crate::workload::writers;
 use crate::{Error, Result};
 use std::path::Path;
 use std::process::ExitCode;
-
-/// One iteration: a fresh start, the timed part, its check; what it made is gone when it returns.
-pub type Routine<'a> = Box<dyn FnMut() -> Result<Iteration> + 'a>;
-
-/// What a bench makes of a place and a parameter.
-pub enum Start<'a> {
-    /// Ready to iterate.
-    Ready(Routine<'a>),
-    /// Cannot be done there; the reason, without the id.
-    Unsupported(String),
-}
-
-/// Sets up a series of iterations; called when the benchmark is about to run, never for `--list`.
-pub type StartSeries = for<'a> fn(&'a Place, &'a Sizes, &'a str) -> Result<Start<'a>>;
 
 /// Runs the benchmarks of one workload as the command line and the environment ask.
 ///
@@ -190,9 +175,4 @@ fn required_baseline(arguments: &Arguments) -> Option<&str> {
         Baseline::Compare(name) if !lenient => Some(name),
         _ => None,
     }
-}
-
-/// The benchmarks of one group.
-pub fn of_group(plan: &[Planned], group: usize) -> Vec<Planned> {
-    plan.iter().filter(|planned| planned.group == group).cloned().collect()
 }
