@@ -1,26 +1,22 @@
 //! `fsgauge vm compare | run | bisect`.
 
-use clap::{Args, Subcommand, ValueEnum};
+mod bisect;
+mod machine;
+
+use clap::{Args, Subcommand};
 use fsgauge::environment::fields::{self, Class};
-use fsgauge::judge::criterion_files;
 use fsgauge::judge::thresholds::parse_threshold;
-use fsgauge::target::bench_executables;
-use fsgauge::target::catalog;
 use fsgauge::vm::bisect::Step;
-use fsgauge::vm::clock::{self, Clock};
-use fsgauge::vm::disk::{Disk, PRESETS};
+use fsgauge::vm::clock;
 use fsgauge::vm::faults::Fault;
-use fsgauge::vm::machine::Patience;
 use fsgauge::vm::run::{self as boot, Setup, Side};
 use fsgauge::vm::virtme::Tools;
-use fsgauge::vm::{compare, guest, kernel};
+use fsgauge::vm::{guest, kernel};
 use fsgauge::{Error, Result, names, units};
+use machine::{MachineArguments, boot_and_save, setup};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 /// Benchmark kernels in virtual machines.
 #[derive(Args)]
@@ -33,16 +29,16 @@ pub struct Arguments {
 enum Vm {
     Compare(Compare),
     Run(Run),
-    Bisect(Bisect),
+    Bisect(bisect::Bisect),
     /// Process 1 of a guest: the name is that of the script that starts it.
     #[command(name = "/init", hide = true)]
     Guest,
 }
 
-/// Compare two kernels, or one kernel with two sets of arguments.
+/// Compares two kernels, or one kernel with two sets of arguments.
 ///
-/// Boot each under QEMU with virtme-ng in the order A B B A, format a null_blk disk in the guest, run the benchmarks,
-/// save round i of LABEL as criterion baseline LABEL@i, and end with the gate's table and exit status.
+/// Boots each under QEMU with virtme-ng in the order A B B A, formats a null_blk disk in the guest, runs the benchmarks,
+/// saves round i of LABEL as criterion baseline LABEL@i, and ends with the gate's table and exit status.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -69,7 +65,7 @@ struct Compare {
     gate: GateArguments,
 }
 
-/// Boot one kernel: for a baseline, or to look around.
+/// Boots one kernel: for a baseline, or to look around.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -88,44 +84,12 @@ struct Run {
     /// Boots.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Print QEMU's command line and boot nothing.
+    /// Prints QEMU's command line and boots nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Start a shell in place of the benchmarks.
+    /// Starts a shell in place of the benchmarks.
     #[arg(long, conflicts_with_all = ["dry_run", "rounds"])]
     shell: bool,
-    #[command(flatten)]
-    machine: MachineArguments,
-}
-
-/// One step of `git bisect run`: build, boot, compare with a baseline.
-#[derive(Args)]
-#[command(after_help = "\
-Example, in a kernel's git tree, with a baseline made by `fsgauge vm run --kernel good=. --target ext4 --rounds 2`:
-  git bisect start BAD GOOD
-  git bisect run fsgauge vm bisect --baseline good --target ext4 --bench preallocation --build 'make -j2 bzImage modules'
-
-Exit status: 0 good, 1 bad, 125 no verdict for this kernel (it does not build, boot or finish, or the evidence is not
-enough); 128 and more, which stop the bisect, for everything else.")]
-struct Bisect {
-    /// The baseline of the good kernel, saved by `vm run` or `vm compare` with the same options.
-    #[arg(long, value_name = "NAME")]
-    baseline: String,
-    /// The kernel: an image, an unpacked package or a build tree.
-    #[arg(long, value_name = "PATH", default_value = ".")]
-    kernel: PathBuf,
-    /// Arguments added to its command line.
-    #[arg(long, value_name = "ARGS", default_value = "", allow_hyphen_values = true)]
-    append: String,
-    /// Shell command that builds it; where it fails the commit is skipped.
-    #[arg(long, value_name = "COMMAND")]
-    build: Option<String>,
-    /// Boots of each commit.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: u32,
-    /// Smallest change that counts, in percent.
-    #[arg(long, value_name = "PERCENT", value_parser = parse_threshold)]
-    threshold: Option<f64>,
     #[command(flatten)]
     machine: MachineArguments,
 }
@@ -141,62 +105,10 @@ struct GateArguments {
     /// How the gate prints it.
     #[arg(long, value_name = "FORMAT", value_parser = ["terminal", "markdown", "json", "junit", "github"])]
     format: Option<String>,
-    /// Accept a difference of identity besides what --kernel and --append put on the command line.
+    /// Accepts a difference of identity besides what --kernel and --append put on the command line.
     #[arg(long, value_name = "FIELD", value_parser = parse_field)]
     accept_difference: Vec<String>,
 }
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum ClockArgument {
-    /// wall with usable KVM, else instructions.
-    Auto,
-    /// One instruction is one nanosecond.
-    Instructions,
-    /// Real time.
-    Wall,
-}
-
-#[derive(Args)]
-struct MachineArguments {
-    /// [LABEL=]TARGET to make in the guest: a name (see `fsgauge targets`) or a .toml file. May be repeated.
-    #[arg(long = "target", value_name = "[LABEL=]TARGET")]
-    targets: Vec<String>,
-    /// A workload, such as preallocation, or a filter over the ids, such as interleaved_streams/ext4/2.
-    #[arg(long, value_name = "FILTER")]
-    bench: Option<String>,
-    /// Sizes and times in the guest: quick, standard or published.
-    #[arg(long, default_value = "quick")]
-    profile: String,
-    /// The guest's clock.
-    #[arg(long, value_enum, default_value_t = ClockArgument::Auto)]
-    clock: ClockArgument,
-    /// Memory of each guest. Its disks live in it.
-    #[arg(long, value_name = "SIZE", default_value = "4GiB")]
-    memory: String,
-    /// The disk: fast-ssd, sata-ssd, hard-disk, or latency=20us,bandwidth=500,depth=32.
-    #[arg(long, default_value = PRESETS[0].0)]
-    disk: String,
-    /// Seconds without a line from the guest after which it counts as hanging.
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    patience: u64,
-    /// Criterion's directory, where it is not the usual one.
-    #[arg(long, value_name = "DIR")]
-    criterion_dir: Option<PathBuf>,
-    /// Keep the console of each boot as DIR/LABEL@ROUND.log.
-    #[arg(long, value_name = "DIR")]
-    keep_logs: Option<PathBuf>,
-    /// Draw no plots.
-    #[arg(long)]
-    noplot: bool,
-    /// Further arguments for criterion.
-    #[arg(last = true, value_name = "CRITERION ARGUMENTS")]
-    criterion: Vec<String>,
-}
-
-/// The longest time a working guest uses no CPU time at all: the host may be busy with other things, or suspended.
-const IDLE_PATIENCE: Duration = Duration::from_secs(60);
-/// The baseline of the commit under test.
-const BISECT_BASELINE: &str = "bisect";
 
 /// Runs the subcommand.
 pub fn run(arguments: Arguments) -> ExitCode {
@@ -204,7 +116,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Vm::Guest => guest::main(),
         Vm::Compare(compare) => run_compare(&compare),
         Vm::Run(run) => run_run(&run),
-        Vm::Bisect(bisect) => return run_bisect(&bisect),
+        Vm::Bisect(bisect) => return bisect::run(&bisect),
     };
     result.unwrap_or_else(|failure| failure.report())
 }
@@ -326,94 +238,6 @@ fn side(kernel: &str) -> Result<Side> {
     Ok(Side { label: label.to_string(), kernel: kernel::find(Path::new(path))?, append: Vec::new() })
 }
 
-fn setup(arguments: &MachineArguments, image: &Path) -> Result<Setup> {
-    let tools = Tools::find()?;
-    if arguments.targets.is_empty() {
-        return Err(Error::refused("no target is named: --target ext4, for example (`fsgauge targets` lists them)"));
-    }
-    if !["quick", "standard", "published"].contains(&arguments.profile.as_str()) {
-        return Err(Error::refused(format!(
-            "profile `{}`: accepted are quick, standard and published",
-            arguments.profile
-        )));
-    }
-    let targets = boot::planned_targets(&catalog::resolve_all(&arguments.targets)?)?;
-    let disk = Disk::parse(&arguments.disk)?;
-    let memory_mib = units::parse_size(&arguments.memory)? / units::MIB;
-    let kvm = arguments.clock != ClockArgument::Instructions && clock::kvm_is_usable(&tools, image)?;
-    let clock = match arguments.clock {
-        ClockArgument::Instructions => Clock::Instructions,
-        ClockArgument::Wall => Clock::Wall,
-        ClockArgument::Auto if kvm => Clock::Wall,
-        ClockArgument::Auto => Clock::Instructions,
-    };
-    let mut benches = bench_executables::find(&[])?;
-    let mut words = vec!["--bench".to_string()];
-    if let Some(filter) = &arguments.bench {
-        match benches.executables.iter().position(|bench| bench.name == *filter) {
-            Some(at) => benches.executables = vec![benches.executables.swap_remove(at)],
-            None => {
-                // A filter that begins with a workload's name needs no other executable.
-                let begins = |name: &str| filter.trim_start_matches('^').starts_with(name);
-                if benches.executables.iter().any(|bench| begins(&bench.name)) {
-                    benches.executables.retain(|bench| begins(&bench.name));
-                }
-                words.push(filter.clone());
-            }
-        }
-    }
-    words.extend(arguments.criterion.iter().cloned());
-    if let Some(folder) = &arguments.keep_logs {
-        std::fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, &e).into_refusal())?;
-    }
-    Ok(Setup {
-        tools,
-        clock,
-        kvm,
-        memory_mib,
-        disk,
-        targets,
-        profile: arguments.profile.clone(),
-        benches: benches.executables,
-        arguments: words,
-        patience: Patience { silence: Duration::from_secs(arguments.patience), idle: IDLE_PATIENCE },
-        criterion_directory: arguments.criterion_dir.clone().unwrap_or(benches.criterion_home),
-        plots: !arguments.noplot,
-        keep_consoles: arguments.keep_logs.clone(),
-    })
-}
-
-fn boot_and_save(setup: &Setup, sides: &[Side], rounds: u32) -> std::result::Result<(), Failure> {
-    eprintln!("fsgauge: {}", setup.clock.remark());
-    let stop = Arc::new(AtomicUsize::new(0));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        signal_hook::flag::register_usize(signal, Arc::clone(&stop), signal.unsigned_abs() as usize)
-            .map_err(|e| Error::failed(format!("cannot watch for signal {signal}: {e}")))?;
-    }
-    for side in sides {
-        remove_rounds(&setup.criterion_directory, &side.label)?;
-    }
-    let outcome = compare::boot_all(setup, sides, rounds, &stop, &|line| eprintln!("fsgauge: {line}"));
-    match (outcome, stop.load(Ordering::Relaxed)) {
-        (Ok(()), 0) => Ok(()),
-        (_, signal) if signal != 0 => Err(Failure::Interrupted(signal)),
-        (Err(fault), _) => Err(Failure::Fault(fault)),
-        (Ok(()), _) => Ok(()),
-    }
-}
-
-/// Rounds of an earlier comparison under this name would be counted as rounds of this one.
-fn remove_rounds(criterion_directory: &Path, name: &str) -> Result<()> {
-    if !criterion_directory.is_dir() {
-        return Ok(());
-    }
-    let is_round = |folder: &str| names::split_round(folder).is_some_and(|(of, _)| of == name);
-    for folder in criterion_files::find_folders(criterion_directory, &is_round)? {
-        std::fs::remove_dir_all(&folder.path).map_err(|e| Error::io("remove", &folder.path, &e))?;
-    }
-    Ok(())
-}
-
 fn run_run(arguments: &Run) -> Outcome {
     let mut side = side(&arguments.kernel)?;
     side.append.extend(arguments.append.split_whitespace().map(str::to_string));
@@ -423,7 +247,7 @@ fn run_run(arguments: &Run) -> Outcome {
     let setup = setup(&arguments.machine, &side.kernel.image)?;
     if arguments.dry_run {
         let work = fsgauge::vm::work::WorkDirectory::create()?;
-        let machine = boot::prepare(&setup, &side, 1, work.path())?;
+        let machine = boot::prepare(&setup, &side, setup.first_seed, work.path())?;
         println!("{}", machine.command(&setup.tools)?.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "));
         return Ok(ExitCode::SUCCESS);
     }
@@ -449,88 +273,6 @@ fn shell(side: &Side, arguments: &MachineArguments) -> Outcome {
     let mut command = fsgauge::vm::virtme::shell_command(&tools, &side.kernel.image, memory_mib, kvm, &side.append);
     let status = command.status().map_err(|e| Error::io("run", &tools.vng, &e))?;
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2)))
-}
-
-/// Whatever goes wrong in a way that was not thought of must stop the bisect, not call a commit bad.
-fn run_bisect(arguments: &Bisect) -> ExitCode {
-    std::panic::set_hook(Box::new(|panic| eprintln!("fsgauge: internal error: {panic}")));
-    let step = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| bisect_step(arguments)));
-    match step {
-        Ok(Ok(step)) => ExitCode::from(step.status()),
-        Ok(Err(Failure::Interrupted(signal))) => Failure::Interrupted(signal).report(),
-        Ok(Err(Failure::Fault(fault))) => {
-            print_fault(&fault);
-            ExitCode::from(Step::of_fault(&fault).status())
-        }
-        Err(_) => ExitCode::from(Step::Stop.status()),
-    }
-}
-
-fn bisect_step(arguments: &Bisect) -> std::result::Result<Step, Failure> {
-    names::check_baseline_to_read(&arguments.baseline)?;
-    // Wrong arguments show before a build that takes an hour.
-    Tools::find()?;
-    catalog::resolve_all(&arguments.machine.targets)?;
-    if let Some(build) = &arguments.build {
-        let status = Command::new("sh").args(["-c", build]).stdin(Stdio::null()).status();
-        let status = status.map_err(|e| Error::io("run", Path::new("sh"), &e))?;
-        if !status.success() {
-            eprintln!("fsgauge: `{build}`: {status}: this kernel is skipped");
-            return Ok(Step::Skip);
-        }
-    }
-    let kernel = kernel::find(&arguments.kernel)?;
-    let setup = setup(&arguments.machine, &kernel.image)?;
-    require_baseline(&setup.criterion_directory, &arguments.baseline)?;
-    let append = arguments.append.split_whitespace().map(str::to_string).collect();
-    let side = Side { label: BISECT_BASELINE.to_string(), kernel, append };
-    boot_and_save(&setup, std::slice::from_ref(&side), arguments.rounds)?;
-    let mut gate = gate_command(&setup, &arguments.baseline, BISECT_BASELINE);
-    gate.args(["--format", "json"]).stderr(Stdio::inherit());
-    if let Some(threshold) = arguments.threshold {
-        gate.args(["--threshold", &threshold.to_string()]);
-    }
-    if !side.append.is_empty() {
-        gate.args(["--accept-difference", COMMAND_LINE_FIELD]);
-    }
-    let output = gate.output().map_err(|e| Error::failed(format!("cannot run the gate: {e}")))?;
-    judged(&output.stdout)
-}
-
-/// Errors: the baseline is not there; says how to make it.
-fn require_baseline(criterion_directory: &Path, baseline: &str) -> Result<()> {
-    let is_it = |name: &String| name == baseline || names::split_round(name).is_some_and(|(of, _)| of == baseline);
-    if criterion_files::list_baselines(criterion_directory)?.iter().any(is_it) {
-        return Ok(());
-    }
-    Err(Error::refused(format!(
-        "there is no baseline {baseline} in {}; make it by `fsgauge vm run --kernel {baseline}=PATH` with the same options",
-        criterion_directory.display()
-    )))
-}
-
-/// Reads the gate's JSON and says it in lines.
-fn judged(json: &[u8]) -> std::result::Result<Step, Failure> {
-    let report: serde_json::Value =
-        serde_json::from_slice(json).map_err(|_| Error::failed("the gate made no comparison: its reason is above"))?;
-    let empty = Vec::new();
-    let text =
-        |benchmark: &'_ serde_json::Value, field: &str| benchmark[field].as_str().unwrap_or_default().to_string();
-    let judged: Vec<(String, String)> = report["benchmarks"]
-        .as_array()
-        .unwrap_or(&empty)
-        .iter()
-        .map(|benchmark| {
-            let change = benchmark["change"].as_f64().map_or_else(String::new, |c| format!(" {:+.2} %", c * 100.0));
-            let verdict = text(benchmark, "verdict");
-            if verdict != "missing" {
-                eprintln!("fsgauge: {} {verdict}{change}", text(benchmark, "id"));
-            }
-            (verdict, text(benchmark, "reason"))
-        })
-        .collect();
-    let words: Vec<(&str, &str)> = judged.iter().map(|(verdict, why)| (verdict.as_str(), why.as_str())).collect();
-    Ok(Step::of_verdicts(&words))
 }
 
 /// The status of a wrong argument, by what was asked for: `vm bisect` must not call a commit bad.

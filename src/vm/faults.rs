@@ -38,7 +38,7 @@ impl From<Error> for Fault {
 pub fn diagnose(name: &str, console: &str, ended: Ended, answer: Option<&Answer>) -> Option<Fault> {
     let log: Vec<&str> = console.lines().map(message).filter(|line| !line.is_empty()).collect();
     let agent: Vec<&str> = log.iter().filter_map(|line| line.strip_prefix(LINE_PREFIX)).collect();
-    let where_it_was = match agent.iter().rfind(|line| !line.starts_with("failed")) {
+    let where_it_was = match agent.iter().rfind(|line| !line.starts_with("failed") && **line != "finished") {
         Some(last) => format!("after \"{last}\""),
         None => "at boot".to_string(),
     };

@@ -144,7 +144,7 @@ fn make_disks(plan: &Plan) -> Result<Vec<PathBuf>> {
         let disk = &plan.disk;
         let settings = [
             ("size", target.size_bytes.div_ceil(units::MIB)),
-            ("blocksize", 4096),
+            ("blocksize", target.block_bytes),
             ("memory_backed", 1),
             ("queue_mode", 2),
             ("irqmode", 2),

@@ -86,6 +86,8 @@ pub struct PlannedTarget {
     pub mount_options: String,
     /// Size of the device, or tmpfs' limit, in bytes.
     pub size_bytes: u64,
+    /// Logical block size of the device, in bytes: no filesystem has smaller blocks than its device.
+    pub block_bytes: u64,
 }
 
 /// What a guest answers.

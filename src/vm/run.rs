@@ -31,6 +31,8 @@ pub struct Setup {
     pub kvm: bool,
     /// Guest memory, in MiB.
     pub memory_mib: u64,
+    /// The seed of round 1; the next rounds have the next ones.
+    pub first_seed: u32,
     /// The disk.
     pub disk: Disk,
     /// The filesystems.
@@ -93,6 +95,7 @@ fn planned_target(named: &Named) -> Result<PlannedTarget> {
         label: named.label.clone(),
         target: named.config.name.clone(),
         filesystem: recipe.filesystem.name().to_string(),
+        block_bytes: logical_block_bytes(&recipe.mkfs_options),
         mkfs: mkfs::command_line(recipe),
         mkfs_version: mkfs::version(recipe.filesystem)?,
         mount_options: recipe.mount_options.clone(),
@@ -100,9 +103,20 @@ fn planned_target(named: &Named) -> Result<PlannedTarget> {
     })
 }
 
+/// The device's logical block: 4096 bytes, or the filesystem's block where mkfs is asked for a smaller one (`-b 1024`,
+/// `-b size=1024`). null_blk copies block by block, so a smaller one than needed would only count instructions of its own.
+fn logical_block_bytes(mkfs_options: &[String]) -> u64 {
+    const USUAL: u64 = 4096;
+    let pairs = mkfs_options.iter().zip(mkfs_options.iter().skip(1));
+    let value = |(flag, value): (&String, &String)| {
+        (flag == "-b").then(|| value.trim_start_matches("size=").parse().ok()).flatten()
+    };
+    pairs.filter_map(value).filter(|bytes: &u64| bytes.is_power_of_two()).fold(USUAL, u64::min).max(512)
+}
+
 /// Boots one side for one round and returns what it recorded.
 ///
-/// `seed` makes the boot repeatable; `stop` is as in [`machine::run`]; `say` gets what the guest's agent says.
+/// `stop` is as in [`machine::run`]; `say` gets what the guest's agent says.
 ///
 /// Errors: a [`Fault`] that says whether the kernel or the host was at fault.
 pub fn boot(
@@ -115,7 +129,7 @@ pub fn boot(
 ) -> std::result::Result<Boot, Fault> {
     let name = names::round_name(&side.label, round);
     let folder = work.subdirectory(&format!("{}-{round}", side.label))?;
-    let machine = prepare(setup, side, round, &folder)?;
+    let machine = prepare(setup, side, setup.first_seed + round - 1, &folder)?;
     let command = machine.command(&setup.tools)?;
     let console = folder.join("console");
     let mut on_line = |line: &str| {
@@ -143,7 +157,7 @@ pub fn boot(
     Ok(Boot { answer, records: machine.share.join(plan::RECORDS_DIRECTORY) })
 }
 
-/// Packs the initramfs of one boot and describes its machine.
+/// Packs the initramfs of one boot and describes its machine. `seed` makes the boot repeatable.
 ///
 /// Errors: modules, programs or libraries that are missing.
 pub fn prepare(setup: &Setup, side: &Side, seed: u32, folder: &Path) -> Result<Machine> {
@@ -268,4 +282,21 @@ pub fn save(setup: &Setup, side: &Side, round: u32, boot: &Boot) -> Result<()> {
         criterion_directory: &setup.criterion_directory,
         plots: setup.plots,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_has_no_larger_blocks_than_its_filesystem() {
+        let bytes = |options: &[&str]| {
+            logical_block_bytes(&options.iter().map(|option| option.to_string()).collect::<Vec<_>>())
+        };
+        assert_eq!(bytes(&[]), 4096);
+        assert_eq!(bytes(&["-b", "1024", "-O", "^extents"]), 1024);
+        assert_eq!(bytes(&["-b", "size=2048"]), 2048);
+        assert_eq!(bytes(&["-i", "1024"]), 4096);
+        assert_eq!(bytes(&["-b", "-4096"]), 4096);
+    }
 }

@@ -1,0 +1,163 @@
+//! The arguments that describe the machine, what is made of them, and the boots.
+
+use super::Failure;
+use clap::{Args, ValueEnum};
+use fsgauge::judge::criterion_files;
+use fsgauge::target::{bench_executables, catalog};
+use fsgauge::vm::clock::{self, Clock};
+use fsgauge::vm::compare;
+use fsgauge::vm::disk::{Disk, PRESETS};
+use fsgauge::vm::machine::Patience;
+use fsgauge::vm::run::{self as boot, Setup, Side};
+use fsgauge::vm::virtme::Tools;
+use fsgauge::{Error, Result, names, units};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// The longest time a working guest uses no CPU time at all: the host may be busy with other things, or suspended.
+const IDLE_PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub(super) enum ClockArgument {
+    /// wall with usable KVM, else instructions.
+    Auto,
+    /// One instruction is one nanosecond.
+    Instructions,
+    /// Real time.
+    Wall,
+}
+
+#[derive(Args)]
+pub(super) struct MachineArguments {
+    /// [LABEL=]TARGET to make in the guest: a name (see `fsgauge targets`) or a .toml file. May be repeated.
+    #[arg(long = "target", value_name = "[LABEL=]TARGET")]
+    pub(super) targets: Vec<String>,
+    /// A workload, such as preallocation, or a filter over the ids, such as interleaved_streams/ext4/2.
+    #[arg(long, value_name = "FILTER")]
+    pub(super) bench: Option<String>,
+    /// Sizes and times in the guest: quick, standard or published.
+    #[arg(long, default_value = "quick")]
+    pub(super) profile: String,
+    /// The guest's clock.
+    #[arg(long, value_enum, default_value_t = ClockArgument::Auto)]
+    pub(super) clock: ClockArgument,
+    /// Memory of each guest. Its disks live in it.
+    #[arg(long, value_name = "SIZE", default_value = "4GiB")]
+    pub(super) memory: String,
+    /// The disk: fast-ssd, sata-ssd, hard-disk, or latency=20us,bandwidth=500,depth=32.
+    #[arg(long, default_value = PRESETS[0].0)]
+    pub(super) disk: String,
+    /// Seed of the first round; round i has the one i - 1 above. The same kernel with the same seed gives the same numbers.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    seed: u32,
+    /// Seconds without a line from the guest after which it counts as hanging.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(super) patience: u64,
+    /// Criterion's directory, where it is not the usual one.
+    #[arg(long, value_name = "DIR")]
+    pub(super) criterion_dir: Option<PathBuf>,
+    /// Keeps the console of each boot as DIR/LABEL@ROUND.log.
+    #[arg(long, value_name = "DIR")]
+    pub(super) keep_logs: Option<PathBuf>,
+    /// Draws no plots.
+    #[arg(long)]
+    pub(super) noplot: bool,
+    /// Further arguments for criterion.
+    #[arg(last = true, value_name = "CRITERION ARGUMENTS")]
+    pub(super) criterion: Vec<String>,
+}
+
+pub(super) fn setup(arguments: &MachineArguments, image: &Path) -> Result<Setup> {
+    let tools = Tools::find()?;
+    if arguments.targets.is_empty() {
+        return Err(Error::refused("no target is named: --target ext4, for example (`fsgauge targets` lists them)"));
+    }
+    if !["quick", "standard", "published"].contains(&arguments.profile.as_str()) {
+        return Err(Error::refused(format!(
+            "profile `{}`: accepted are quick, standard and published",
+            arguments.profile
+        )));
+    }
+    let targets = boot::planned_targets(&catalog::resolve_all(&arguments.targets)?)?;
+    let disk = Disk::parse(&arguments.disk)?;
+    let memory_mib = units::parse_size(&arguments.memory)? / units::MIB;
+    let kvm = arguments.clock != ClockArgument::Instructions && clock::kvm_is_usable(&tools, image)?;
+    let clock = match arguments.clock {
+        ClockArgument::Instructions => Clock::Instructions,
+        ClockArgument::Wall => Clock::Wall,
+        ClockArgument::Auto if kvm => Clock::Wall,
+        ClockArgument::Auto => Clock::Instructions,
+    };
+    let mut benches = bench_executables::find(&[])?;
+    let mut words = vec!["--bench".to_string()];
+    if let Some(filter) = &arguments.bench {
+        match benches.executables.iter().position(|bench| bench.name == *filter) {
+            Some(at) => benches.executables = vec![benches.executables.swap_remove(at)],
+            None => {
+                // A filter that begins with a workload's name needs no other executable.
+                let begins = |name: &str| filter.trim_start_matches('^').starts_with(name);
+                if benches.executables.iter().any(|bench| begins(&bench.name)) {
+                    benches.executables.retain(|bench| begins(&bench.name));
+                }
+                words.push(filter.clone());
+            }
+        }
+    }
+    words.extend(arguments.criterion.iter().cloned());
+    if let Some(folder) = &arguments.keep_logs {
+        std::fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, &e).into_refusal())?;
+    }
+    Ok(Setup {
+        tools,
+        clock,
+        kvm,
+        memory_mib,
+        first_seed: arguments.seed,
+        disk,
+        targets,
+        profile: arguments.profile.clone(),
+        benches: benches.executables,
+        arguments: words,
+        patience: Patience { silence: Duration::from_secs(arguments.patience), idle: IDLE_PATIENCE },
+        criterion_directory: arguments.criterion_dir.clone().unwrap_or(benches.criterion_home),
+        plots: !arguments.noplot,
+        keep_consoles: arguments.keep_logs.clone(),
+    })
+}
+
+pub(super) fn boot_and_save(setup: &Setup, sides: &[Side], rounds: u32) -> std::result::Result<(), Failure> {
+    eprintln!("fsgauge: {}", setup.clock.remark());
+    let stop = Arc::new(AtomicUsize::new(0));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register_usize(signal, Arc::clone(&stop), signal.unsigned_abs() as usize)
+            .map_err(|e| Error::failed(format!("cannot watch for signal {signal}: {e}")))?;
+    }
+    for side in sides {
+        remove_rounds(&setup.criterion_directory, &side.label)?;
+    }
+    let outcome = compare::boot_all(setup, sides, rounds, &stop, &|line| eprintln!("fsgauge: {line}"));
+    match (outcome, stop.load(Ordering::Relaxed)) {
+        (Ok(()), 0) => Ok(()),
+        (_, signal) if signal != 0 => Err(Failure::Interrupted(signal)),
+        (Err(fault), _) => Err(Failure::Fault(fault)),
+        (Ok(()), _) => Ok(()),
+    }
+}
+
+/// Rounds of an earlier comparison under this name would be counted as rounds of this one.
+fn remove_rounds(criterion_directory: &Path, name: &str) -> Result<()> {
+    if !criterion_directory.is_dir() {
+        return Ok(());
+    }
+    let is_round = |folder: &str| names::split_round(folder).is_some_and(|(of, _)| of == name);
+    let folders = criterion_files::find_folders(criterion_directory, &is_round)?;
+    if !folders.is_empty() {
+        eprintln!("fsgauge: replaces the rounds of {name} in {}", criterion_directory.display());
+    }
+    for folder in folders {
+        std::fs::remove_dir_all(&folder.path).map_err(|e| Error::io("remove", &folder.path, &e))?;
+    }
+    Ok(())
+}
