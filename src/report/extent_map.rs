@@ -33,7 +33,7 @@ pub fn draw(title: &str, files: &[(String, Vec<PlacedExtent>)]) -> Result<Drawin
         y: Axis::bytes("place on the device", first, last, size_tick),
         series: series.collect(),
         marks: Vec::new(),
-        size: (720, 400),
+        size: (560, 360),
     }
     .draw()
 }

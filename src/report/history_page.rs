@@ -145,7 +145,7 @@ fn figure(history: &History, anchor: usize, track: &Track) -> Result<Figure> {
             points: track.points.iter().map(|(at, value)| (*at as f64, *value)).collect(),
         }],
         marks: track.changes.iter().map(mark).collect(),
-        size: (720, 240),
+        size: (560, 230),
     };
     let value = |(at, value): &(usize, f64)| (history.names[*at].clone(), text::value(*value, track.unit));
     Ok(Figure { anchor, drawing: chart.draw()?, values: track.points.iter().map(value).collect() })

@@ -89,8 +89,8 @@ mod tests {
         assert_eq!(rate_tick(0.0), "0 B/s");
         assert_eq!((extents(295.0), extents(1.0), extents(1.25)), ("295".into(), "1".into(), "1.25".into()));
         assert_eq!(
-            (Px(3.0).to_string(), Px(3.14).to_string(), Px(f64::NAN).to_string()),
-            ("3".into(), "3.1".into(), "0".into())
+            (Px(3.0).to_string(), Px(2.06).to_string(), Px(f64::NAN).to_string()),
+            ("3".into(), "2.1".into(), "0".into())
         );
         assert_eq!((factor(69.0, 1.0), factor(1.0, 0.0)), ("× 69".into(), "× –".into()));
     }

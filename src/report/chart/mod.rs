@@ -17,8 +17,8 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, IntoFont, RGBColor, ShapeStyle};
 
 /// Okabe and Ito's colours, which people with any common colour vision can tell apart (jfly.uni-koeln.de/color, 2008); their yellow,
-/// which cannot be seen on white, stands last, and black is left to the ink.
-pub const COLOURS: [RGBColor; 7] = [
+/// which cannot be seen on white, is darker and stands late, and for black, which is the ink's, there is a grey.
+pub const COLOURS: [RGBColor; 8] = [
     RGBColor(0x00, 0x72, 0xB2),
     RGBColor(0xD5, 0x5E, 0x00),
     RGBColor(0x00, 0x9E, 0x73),
@@ -26,6 +26,7 @@ pub const COLOURS: [RGBColor; 7] = [
     RGBColor(0xE6, 0x9F, 0x00),
     RGBColor(0x56, 0xB4, 0xE9),
     RGBColor(0xB8, 0xA9, 0x00),
+    RGBColor(0x80, 0x80, 0x80),
 ];
 /// The text's colour, by templates/chart.css.
 const INK: RGBColor = RGBColor(1, 1, 1);

@@ -19,7 +19,9 @@ const OPERATIONS: [(&str, &str); 4] = [
     ("operation_latency_first_byte", "D read 1st byte"),
 ];
 const RATE_GROUP: &str = "operation_latency_read_rate";
-const FIGURES: [(&str, fn(&Latency) -> f64); 8] = [
+/// A figure of a distribution: its name, and how to read it in nanoseconds.
+type Figure = (&'static str, fn(&Latency) -> f64);
+const FIGURES: [Figure; 8] = [
     ("min", |l| l.min_ns as f64),
     ("p50", |l| l.p50_ns as f64),
     ("mean", |l| l.mean_ns),
@@ -40,12 +42,20 @@ pub(crate) struct LatencyTable {
     pub blocks: Vec<Block>,
 }
 
+/// One operation.
+#[derive(Debug, Clone)]
+pub(crate) struct OperationRow {
+    pub name: &'static str,
+    pub count: u64,
+    /// Each figure with its factor against idle (empty in the idle block).
+    pub cells: Vec<(String, String)>,
+}
+
 /// All operations with one number of writers.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
     pub title: String,
-    /// Name, count, and each figure with its factor against idle (empty in the idle block).
-    pub rows: Vec<(String, String, Vec<(String, String)>)>,
+    pub rows: Vec<OperationRow>,
     /// The read rate, and its factor.
     pub rate: Option<(String, String)>,
 }
@@ -133,9 +143,9 @@ fn block(document: &Document, label: &str, side: SideView, writers: u32) -> Opti
             let factor = value.zip(before).filter(|_| writers != idle).map(|(now, idle)| text::factor(now, idle));
             (value.map_or("–".to_owned(), format_nanoseconds), factor.unwrap_or_default())
         });
-        (count > 0).then(|| ((*name).to_owned(), count.to_string(), cells.collect()))
+        (count > 0).then(|| OperationRow { name, count, cells: cells.collect() })
     });
-    let rows: Vec<_> = rows.collect();
+    let rows: Vec<OperationRow> = rows.collect();
     let rate = |writers| measured(RATE_GROUP, writers)?.median_of(|record| record.outcome.bytes_per_second);
     let now = rate(writers);
     let factor = now.zip(rate(idle)).filter(|_| writers != idle).map(|(now, idle)| text::factor(now, idle));

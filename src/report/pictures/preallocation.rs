@@ -58,7 +58,7 @@ fn chart(document: &Document, group: &str, axis: &str, format: fn(f64) -> String
         y: Axis::logarithmic(axis, low, high, format),
         series,
         marks: Vec::new(),
-        size: (720, 340),
+        size: (560, 300),
     }
 }
 

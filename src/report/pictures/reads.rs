@@ -98,6 +98,6 @@ fn chart(document: &Document, title: &str, series: Vec<Series>, y: Axis) -> Char
         y,
         series,
         marks: Vec::new(),
-        size: (720, 300),
+        size: (560, 280),
     }
 }

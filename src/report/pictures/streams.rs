@@ -72,6 +72,6 @@ fn chart(document: &Document, group: &str, title: &str, series: Vec<Series>, y: 
         y,
         series,
         marks: Vec::new(),
-        size: (720, 340),
+        size: (560, 300),
     }
 }
