@@ -1,5 +1,7 @@
 //! `fsgauge vm compare | run | bisect`.
 
+// Long because three subcommands share their arguments, their set-up and their ends.
+
 use clap::{Args, Subcommand, ValueEnum};
 use fsgauge::environment::fields::{self, Class};
 use fsgauge::judge::criterion_files;
@@ -7,13 +9,13 @@ use fsgauge::judge::thresholds::parse_threshold;
 use fsgauge::target::bench_executables;
 use fsgauge::target::catalog;
 use fsgauge::vm::bisect::Step;
-use fsgauge::vm::clock::{self, Clock};
+use fsgauge::vm::clock::Clock;
 use fsgauge::vm::disk::{Disk, PRESETS};
 use fsgauge::vm::faults::Fault;
 use fsgauge::vm::machine::Patience;
 use fsgauge::vm::run::{self as boot, Setup, Side};
 use fsgauge::vm::virtme::Tools;
-use fsgauge::vm::{compare, guest, kernel};
+use fsgauge::vm::{compare, guest, kernel, kvm};
 use fsgauge::{Error, Result, names, units};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -340,7 +342,7 @@ fn setup(arguments: &MachineArguments, image: &Path) -> Result<Setup> {
     let targets = boot::planned_targets(&catalog::resolve_all(&arguments.targets)?)?;
     let disk = Disk::parse(&arguments.disk)?;
     let memory_mib = units::parse_size(&arguments.memory)? / units::MIB;
-    let kvm = arguments.clock != ClockArgument::Instructions && clock::kvm_is_usable(&tools, image)?;
+    let kvm = arguments.clock != ClockArgument::Instructions && kvm::kvm_is_usable(&tools, image)?;
     let clock = match arguments.clock {
         ClockArgument::Instructions => Clock::Instructions,
         ClockArgument::Wall => Clock::Wall,
@@ -445,7 +447,7 @@ fn quoted(word: &str) -> String {
 fn shell(side: &Side, arguments: &MachineArguments) -> Outcome {
     let tools = Tools::find()?;
     let memory_mib = units::parse_size(&arguments.memory)? / units::MIB;
-    let kvm = clock::kvm_is_usable(&tools, &side.kernel.image)?;
+    let kvm = kvm::kvm_is_usable(&tools, &side.kernel.image)?;
     let mut command = fsgauge::vm::virtme::shell_command(&tools, &side.kernel.image, memory_mib, kvm, &side.append);
     let status = command.status().map_err(|e| Error::io("run", &tools.vng, &e))?;
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2)))

@@ -3,12 +3,11 @@
 use super::arguments::{Arguments, Mode};
 use super::cleanup;
 use super::criterion_run;
-use super::place::Place;
 use super::preflight::{self, Target};
-use super::profile::{Profile, Sizes};
+use super::profile::Profile;
 use super::progress::{Progress, workloads_of_run};
 use super::recording;
-use super::series::Iteration;
+use super::routine::StartSeries;
 use super::session::Session;
 use super::settings::Settings;
 use super::workloads::{self, Planned, Workload};
@@ -19,20 +18,6 @@ use crate::workload::writers;
 use crate::{Error, Result};
 use std::path::Path;
 use std::process::ExitCode;
-
-/// One iteration: a fresh start, the timed part, its check; what it made is gone when it returns.
-pub type Routine<'a> = Box<dyn FnMut() -> Result<Iteration> + 'a>;
-
-/// What a bench makes of a place and a parameter.
-pub enum Start<'a> {
-    /// Ready to iterate.
-    Ready(Routine<'a>),
-    /// Cannot be done there; the reason, without the id.
-    Unsupported(String),
-}
-
-/// Sets up a series of iterations; called when the benchmark is about to run, never for `--list`.
-pub type StartSeries = for<'a> fn(&'a Place, &'a Sizes, &'a str) -> Result<Start<'a>>;
 
 /// Runs the benchmarks of one workload as the command line and the environment ask.
 ///
@@ -82,7 +67,7 @@ fn run(workload: &'static Workload, start: StartSeries) -> Result<()> {
 
     if arguments.mode == Mode::List {
         for (index, group) in workload.groups.iter().enumerate() {
-            criterion_run::list(&arguments, group, &of_group(&plan, index));
+            criterion_run::list(&arguments, group, &workloads::of_group(&plan, index));
         }
         return Ok(());
     }
@@ -168,9 +153,4 @@ fn required_baseline(arguments: &Arguments) -> Option<&str> {
         super::arguments::Baseline::Compare(name) if !lenient => Some(name),
         _ => None,
     }
-}
-
-/// The benchmarks of one group.
-pub fn of_group(plan: &[Planned], group: usize) -> Vec<Planned> {
-    plan.iter().filter(|planned| planned.group == group).cloned().collect()
 }

@@ -14,6 +14,7 @@ pub mod preflight;
 pub mod profile;
 pub mod progress;
 pub mod recording;
+pub mod routine;
 pub mod series;
 pub mod session;
 pub mod set_up_bar;
@@ -22,8 +23,9 @@ pub mod tables;
 pub mod work_directory;
 pub mod workloads;
 
-pub use bench_main::{Routine, Start, StartSeries, main};
+pub use bench_main::main;
 pub use place::{Place, files_below};
 pub use profile::Sizes;
+pub use routine::{Routine, Start, StartSeries};
 pub use series::Iteration;
 pub use set_up_bar::set_up_bar;

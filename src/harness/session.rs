@@ -1,16 +1,18 @@
 //! Benchmark by benchmark: measure a series once, hand every group's values to criterion, write the record beside them,
 //! and see to it that nothing vanishes without a word.
 
+// Long because the way of one benchmark is told in one piece: set up, measured, handed to criterion, recorded or skipped.
+
 use super::arguments::{Arguments, Mode};
-use super::bench_main::{Routine, Start, StartSeries, of_group};
 use super::cleanup;
 use super::criterion_run::{self, InGroup, Meeting, Sampling};
 use super::place::Place;
 use super::profile::{Profile, Sizes};
 use super::progress::Progress;
+use super::routine::{Routine, Start, StartSeries};
 use super::series::{self, Iteration, Series};
 use super::settings::CacheMethod;
-use super::workloads::{Planned, Workload};
+use super::workloads::{Planned, Workload, of_group};
 use super::{place, recording, tables, workloads};
 use crate::environment::{self, Subject};
 use crate::judge::criterion_files::{ESTIMATES_FILE, benchmark_folder};

@@ -130,6 +130,11 @@ pub fn plan(workload: &'static Workload, sizes: &Sizes, labels: &[String]) -> Ve
     planned
 }
 
+/// The benchmarks of one group.
+pub fn of_group(plan: &[Planned], group: usize) -> Vec<Planned> {
+    plan.iter().filter(|planned| planned.group == group).cloned().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
