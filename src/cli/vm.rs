@@ -7,11 +7,10 @@ use clap::{Args, Subcommand};
 use fsgauge::environment::fields::{self, Class};
 use fsgauge::judge::thresholds::parse_threshold;
 use fsgauge::vm::bisect::Step;
-use fsgauge::vm::clock;
 use fsgauge::vm::faults::Fault;
 use fsgauge::vm::run::{self as boot, Setup, Side};
 use fsgauge::vm::virtme::Tools;
-use fsgauge::vm::{guest, kernel};
+use fsgauge::vm::{guest, kernel, kvm};
 use fsgauge::{Error, Result, names, units};
 use machine::{MachineArguments, boot_and_save, setup};
 use std::ffi::OsString;
@@ -269,7 +268,7 @@ fn quoted(word: &str) -> String {
 fn shell(side: &Side, arguments: &MachineArguments) -> Outcome {
     let tools = Tools::find()?;
     let memory_mib = units::parse_size(&arguments.memory)? / units::MIB;
-    let kvm = clock::kvm_is_usable(&tools, &side.kernel.image)?;
+    let kvm = kvm::kvm_is_usable(&tools, &side.kernel.image)?;
     let mut command = fsgauge::vm::virtme::shell_command(&tools, &side.kernel.image, memory_mib, kvm, &side.append);
     let status = command.status().map_err(|e| Error::io("run", &tools.vng, &e))?;
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2)))

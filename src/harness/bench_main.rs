@@ -10,7 +10,7 @@ use super::recording;
 use super::routine::StartSeries;
 use super::session::Session;
 use super::settings::Settings;
-use super::workloads::{self, Planned, Workload, of_group};
+use super::workloads::{self, Planned, Workload};
 use crate::error::Kind;
 use crate::judge::criterion_files;
 use crate::sys::background_work::background_work;
@@ -67,7 +67,7 @@ fn run(workload: &'static Workload, start: StartSeries) -> Result<()> {
 
     if arguments.mode == Mode::List {
         for (index, group) in workload.groups.iter().enumerate() {
-            criterion_run::list(&arguments, group, &of_group(&plan, index));
+            criterion_run::list(&arguments, group, &workloads::of_group(&plan, index));
         }
         return Ok(());
     }

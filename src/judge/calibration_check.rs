@@ -1,6 +1,6 @@
 //! Whether the rounds at hand vary more than they did when calibrated. Layer 3.
 
-use super::gate::{BenchmarkComparison, RoundEstimate};
+use super::comparison::{BenchmarkComparison, RoundEstimate};
 use super::statistics::log_moments;
 use super::thresholds::Configuration;
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};

@@ -9,6 +9,7 @@ pub mod bootstrap;
 pub mod calibrate;
 mod calibration_check;
 pub mod comparability;
+mod comparison;
 pub mod criterion_files;
 pub mod format;
 pub mod gate;

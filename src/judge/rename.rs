@@ -1,6 +1,6 @@
 //! Which benchmark that only the candidate has may be a missing one under a new name. Layer 3.
 
-use super::gate::{BenchmarkComparison, Status};
+use super::comparison::{BenchmarkComparison, Status};
 
 /// Below this likeness (0 to 1) a name is no suggestion.
 const LIKE: f64 = 0.6;

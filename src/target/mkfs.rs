@@ -1,6 +1,6 @@
 //! mkfs: the command a recipe stands for, what it needs, and running it without a question or a leftover.
 
-use super::config::{Filesystem, Recipe};
+use super::recipe::{Filesystem, Recipe};
 use crate::sys::signals::unblock_in;
 use crate::{Error, Result, units};
 use std::path::{Path, PathBuf};
@@ -135,7 +135,7 @@ fn said_in_one_line(stderr: &[u8], stdout: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::config::Storage;
+    use super::super::recipe::Storage;
     use super::*;
 
     fn recipe(filesystem: Filesystem, options: &[&str]) -> Recipe {

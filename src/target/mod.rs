@@ -10,6 +10,7 @@ pub mod make;
 pub mod mkfs;
 pub mod plan;
 pub mod readiness;
+pub mod recipe;
 pub mod rounds;
 pub mod run;
 pub mod supervise;

@@ -12,6 +12,7 @@ pub mod faults;
 pub mod guest;
 pub mod initramfs;
 pub mod kernel;
+pub mod kvm;
 pub mod machine;
 pub mod modules;
 pub mod plan;

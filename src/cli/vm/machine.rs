@@ -4,12 +4,12 @@ use super::Failure;
 use clap::{Args, ValueEnum};
 use fsgauge::judge::criterion_files;
 use fsgauge::target::{bench_executables, catalog};
-use fsgauge::vm::clock::{self, Clock};
-use fsgauge::vm::compare;
+use fsgauge::vm::clock::Clock;
 use fsgauge::vm::disk::{Disk, PRESETS};
 use fsgauge::vm::machine::Patience;
 use fsgauge::vm::run::{self as boot, Setup, Side};
 use fsgauge::vm::virtme::Tools;
+use fsgauge::vm::{compare, kvm};
 use fsgauge::{Error, Result, names, units};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -83,7 +83,7 @@ pub(super) fn setup(arguments: &MachineArguments, image: &Path) -> Result<Setup>
     let targets = boot::planned_targets(&catalog::resolve_all(&arguments.targets)?)?;
     let disk = Disk::parse(&arguments.disk)?;
     let memory_mib = units::parse_size(&arguments.memory)? / units::MIB;
-    let kvm = arguments.clock != ClockArgument::Instructions && clock::kvm_is_usable(&tools, image)?;
+    let kvm = arguments.clock != ClockArgument::Instructions && kvm::kvm_is_usable(&tools, image)?;
     let clock = match arguments.clock {
         ClockArgument::Instructions => Clock::Instructions,
         ClockArgument::Wall => Clock::Wall,

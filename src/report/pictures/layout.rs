@@ -1,6 +1,6 @@
 //! Where the streams of the last iteration lie on the device. Layer 4.
 
-use super::{Picture, find, of_group, sides, streams};
+use super::{Picture, find, of_group, parameters, sides};
 use crate::Result;
 use crate::record::{LAYOUT_LIMIT, PlacedExtent, Record};
 use crate::report::data::Document;
@@ -12,7 +12,7 @@ pub(super) fn pictures(document: &Document, group: &str) -> Result<Vec<Picture>>
     let mut pictures = Vec::new();
     for label in labels {
         for side in sides(document) {
-            let found = streams::counts(&benchmarks).into_iter().rev().find_map(|count| {
+            let found = parameters(&benchmarks).into_iter().rev().find_map(|count| {
                 let record = (side.of)(find(&benchmarks, label, &count)?).last_record()?;
                 let layout = &record.outcome.extents.as_ref()?.layout;
                 (!layout.is_empty()).then(|| (count, record.clone(), layout.clone()))

@@ -79,6 +79,14 @@ fn of_group<'a>(document: &'a Document, group: &str) -> (Vec<&'a Benchmark>, Vec
     (all, labels, note)
 }
 
+/// The parameters of the benchmarks, such as numbers of streams, in their order.
+fn parameters(benchmarks: &[&Benchmark]) -> Vec<String> {
+    let mut counts: Vec<&str> = benchmarks.iter().map(|benchmark| benchmark.parts[2].as_str()).collect();
+    counts.sort_by_key(|count| (count.parse::<u64>().unwrap_or(u64::MAX), *count));
+    counts.dedup();
+    counts.into_iter().map(str::to_owned).collect()
+}
+
 fn find<'a>(benchmarks: &[&'a Benchmark], label: &str, parameter: &str) -> Option<&'a Benchmark> {
     benchmarks.iter().find(|b| b.parts[1] == label && b.parts[2] == parameter).copied()
 }

@@ -1,10 +1,10 @@
 //! interleaved_streams: throughput against the number of streams, extents of a stream, and where they lie. Layer 4.
 
-use super::{Section, SideView, extremes, find, layout, of_group, picture, sides};
+use super::{Section, SideView, extremes, find, layout, of_group, parameters, picture, sides};
 use crate::Result;
 use crate::report::chart::axis::Axis;
 use crate::report::chart::{Chart, Series, Style};
-use crate::report::data::{Benchmark, Document, Measured};
+use crate::report::data::{Document, Measured};
 use crate::report::text;
 
 const GROUP: &str = "interleaved_streams";
@@ -34,17 +34,9 @@ pub(super) fn section(document: &Document) -> Result<Option<Section>> {
     Ok((!section.pictures.is_empty()).then_some(section))
 }
 
-/// The numbers of streams, in their order.
-pub(super) fn counts(benchmarks: &[&Benchmark]) -> Vec<String> {
-    let mut counts: Vec<&str> = benchmarks.iter().map(|benchmark| benchmark.parts[2].as_str()).collect();
-    counts.sort_by_key(|count| (count.parse::<u64>().unwrap_or(u64::MAX), *count));
-    counts.dedup();
-    counts.into_iter().map(str::to_owned).collect()
-}
-
 fn series(document: &Document, group: &str, value: fn(&Measured) -> Option<f64>) -> Vec<Series> {
     let (benchmarks, labels, _) = of_group(document, group);
-    let counts = counts(&benchmarks);
+    let counts = parameters(&benchmarks);
     let one = |colour: usize, label: &str, side: SideView| {
         let point = |(place, count): (usize, &String)| {
             Some((place as f64, value((side.of)(find(&benchmarks, label, count)?))?))
@@ -64,7 +56,7 @@ fn series(document: &Document, group: &str, value: fn(&Measured) -> Option<f64>)
 }
 
 fn chart(document: &Document, group: &str, title: &str, series: Vec<Series>, y: Axis) -> Chart {
-    let counts = counts(&of_group(document, group).0);
+    let counts = parameters(&of_group(document, group).0);
     Chart {
         title: title.to_owned(),
         description: format!("{title}; the figures are below."),
