@@ -87,8 +87,7 @@ fn every_workload_has_a_file_of_timed_code_and_sizes_in_the_docs() {
             assert!(code.contains(word), "src/workload/{}.rs has no line `{word}`", workload.name);
         }
         let (_, sizes) = docs.split_once("\n## Sizes\n").expect("the heading Sizes");
-        let table =
-            sizes.split("\n\n").nth(0).unwrap_or_default().to_owned() + sizes.split("\n\n").nth(1).unwrap_or_default();
+        let table: String = sizes.split("\n\n").take(2).collect();
         assert!(
             table.contains(&format!("| {}:", workload.name)),
             "docs/WORKLOADS.md has no sizes of {}",
