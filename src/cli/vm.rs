@@ -34,7 +34,7 @@ enum Vm {
     Guest,
 }
 
-/// Compares two kernels, or one kernel with two sets of arguments.
+/// Compare two kernels, or one kernel with two sets of arguments.
 ///
 /// Boots each under QEMU with virtme-ng in the order A B B A, formats a null_blk disk in the guest, runs the benchmarks,
 /// saves round i of LABEL as criterion baseline LABEL@i, and ends with the gate's table and exit status.

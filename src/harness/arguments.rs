@@ -119,6 +119,12 @@ impl Arguments {
             Error::refused(format!("{}; `--help` lists the arguments", reason.trim_start_matches("error: ")))
         })?;
         let text = |name: &str| matches.get_one::<String>(name).cloned();
+        // clap waives a requirement that conflicts with what is there (`--save-baseline`); criterion then saves over it.
+        if matches.contains_id("load-baseline") && !matches.contains_id("baseline") {
+            return Err(Error::refused(
+                "--load-baseline needs --baseline NAME to compare with; `--help` lists the arguments",
+            ));
+        }
         let seconds = |name: &str| matches.get_one::<f64>(name).map(|&seconds| Duration::from_secs_f64(seconds));
 
         let filter = match text("FILTER") {
@@ -269,6 +275,7 @@ mod tests {
             "--bench --save-baseline a --baseline b",
             "--bench --discard-baseline --save-baseline a",
             "--bench --load-baseline a",
+            "--bench --load-baseline a --save-baseline b",
             "--bench --list --profile-time 5",
         ] {
             let message = parse(bad).unwrap_err().to_string();

@@ -107,7 +107,8 @@ fn measure(session: &mut Session, settings: &Settings, targets: &[Target], plan:
     for place in &ready.places {
         let line = session.headline(place);
         session.progress.say(&line);
-        if let Some(work) = background_work(&place.mounted) {
+        // What `with` and `run` made has nothing left to initialise, and the initialiser is one for the whole machine.
+        if let Some(work) = background_work(&place.mounted).filter(|_| place.managed.is_none()) {
             session.progress.say(&format!("{}: {work}", place.label));
         }
     }

@@ -143,8 +143,8 @@ impl<'a> Comparer<'a> {
             for difference in self.differences(&base_records, &candidate_records) {
                 if !difference.accepted {
                     refusals.push(format!(
-                        "`{}` differs: {} against {}",
-                        difference.field, difference.base, difference.candidate
+                        "`{}` differs: {} against {}; --accept-difference {} compares all the same",
+                        difference.field, difference.base, difference.candidate, difference.field
                     ));
                 }
                 self.count(difference);

@@ -262,6 +262,21 @@ impl Comparison {
         self.benchmarks.iter().any(|benchmark| evidence(benchmark) == Some(Evidence::SingleRound))
     }
 
+    /// Each reason for which benchmarks were refused, with their ids: a difference of the sides is one line, not one a benchmark.
+    fn refused_for(&self) -> Vec<(&str, Vec<&str>)> {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for benchmark in &self.benchmarks {
+            let Status::Refused(refused) = &benchmark.status else { continue };
+            for reason in refused {
+                match reasons.iter_mut().find(|(known, _)| known == reason) {
+                    Some((_, ids)) => ids.push(&benchmark.id),
+                    None => reasons.push((reason, vec![&benchmark.id])),
+                }
+            }
+        }
+        reasons
+    }
+
     /// The exit code of DESIGN 2.6. A comparison that cannot be made never reads as a pass, nor as a mere regression.
     pub fn outcome(&self) -> Outcome {
         let mut none = self.refusals.clone();
@@ -272,12 +287,13 @@ impl Comparison {
                     let hint = suggestion.as_ref().map_or(String::new(), |new| format!("; renamed to {new}?"));
                     none.push(format!("{} is missing{where_} in {}{hint}", benchmark.id, self.candidate.name));
                 }
-                Status::Refused(reasons) => {
-                    none.extend(reasons.iter().map(|reason| format!("{}: {reason}", benchmark.id)));
-                }
                 _ => {}
             }
         }
+        none.extend(self.refused_for().into_iter().map(|(reason, ids)| match ids.as_slice() {
+            [only] => format!("{only}: {reason}"),
+            _ => format!("{reason} (in {} benchmarks, {} the first)", ids.len(), ids[0]),
+        }));
         let compared = self.benchmarks.iter().filter(|benchmark| benchmark.judgement().is_some()).count();
         if none.is_empty() && compared == 0 {
             none.push("not one benchmark is on both sides".to_owned());
