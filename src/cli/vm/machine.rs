@@ -2,15 +2,15 @@
 
 use super::Failure;
 use clap::{Args, ValueEnum};
-use fsgauge::judge::criterion_files;
 use fsgauge::target::{bench_executables, catalog};
 use fsgauge::vm::clock::Clock;
 use fsgauge::vm::disk::{Disk, PRESETS};
 use fsgauge::vm::machine::Patience;
+use fsgauge::vm::recorded;
 use fsgauge::vm::run::{self as boot, Setup, Side};
 use fsgauge::vm::virtme::Tools;
 use fsgauge::vm::{compare, kvm};
-use fsgauge::{Error, Result, names, units};
+use fsgauge::{Error, Result, units};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -135,7 +135,9 @@ pub(super) fn boot_and_save(setup: &Setup, sides: &[Side], rounds: u32) -> std::
             .map_err(|e| Error::failed(format!("cannot watch for signal {signal}: {e}")))?;
     }
     for side in sides {
-        remove_rounds(&setup.criterion_directory, &side.label)?;
+        if recorded::remove_rounds(&setup.criterion_directory, &side.label)? > 0 {
+            eprintln!("fsgauge: replaces the rounds of {} in {}", side.label, setup.criterion_directory.display());
+        }
     }
     let outcome = compare::boot_all(setup, sides, rounds, &stop, &|line| eprintln!("fsgauge: {line}"));
     match (outcome, stop.load(Ordering::Relaxed)) {
@@ -144,20 +146,4 @@ pub(super) fn boot_and_save(setup: &Setup, sides: &[Side], rounds: u32) -> std::
         (Err(fault), _) => Err(Failure::Fault(fault)),
         (Ok(()), _) => Ok(()),
     }
-}
-
-/// Rounds of an earlier comparison under this name would be counted as rounds of this one.
-fn remove_rounds(criterion_directory: &Path, name: &str) -> Result<()> {
-    if !criterion_directory.is_dir() {
-        return Ok(());
-    }
-    let is_round = |folder: &str| names::split_round(folder).is_some_and(|(of, _)| of == name);
-    let folders = criterion_files::find_folders(criterion_directory, &is_round)?;
-    if !folders.is_empty() {
-        eprintln!("fsgauge: replaces the rounds of {name} in {}", criterion_directory.display());
-    }
-    for folder in folders {
-        std::fs::remove_dir_all(&folder.path).map_err(|e| Error::io("remove", &folder.path, &e))?;
-    }
-    Ok(())
 }
