@@ -4,7 +4,7 @@
 
 use super::published::{LATENCY, METHODS, PARTIAL_PAGE_READS, PREALLOCATION, READ_RATE, STREAMS};
 use crate::judge::{baseline, criterion_files};
-use crate::record::Record;
+use crate::record::{FILE_NAME, PosixFallocate, Record};
 use crate::{Result, units};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -64,7 +64,7 @@ impl Measured {
         let mut found = BTreeMap::new();
         for (id, rounds) in baseline::load(criterion_directory, &names)?.into_iter().flat_map(|side| side.benchmarks) {
             if let Some(round) = rounds.last() {
-                let record = criterion_files::read_record(&round.folder)?;
+                let record = criterion_files::read_record(&round.folder.join(FILE_NAME))?;
                 found.insert(id, (round.estimates.median, record));
             }
         }
@@ -156,7 +156,7 @@ fn preallocation(measured: &Measured) -> String {
             [target.to_owned(), "now".to_owned()].into_iter().chain(cells).collect()
         };
         times.push(now("preallocation", &|median, record| {
-            let emulated = record.outcome.posix_fallocate == Some(crate::record::PosixFallocate::Emulated);
+            let emulated = record.outcome.posix_fallocate == Some(PosixFallocate::Emulated);
             seconds(median) + if emulated { " (emulated)" } else { "" }
         }));
         extents.push(now("preallocation_extents", &|median, _| format!("{median:.0}")));
