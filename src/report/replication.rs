@@ -132,7 +132,8 @@ fn machine(measured: &Measured) -> String {
 }
 
 fn seconds(nanoseconds: f64) -> String {
-    format!("{:.3}", nanoseconds / 1e9)
+    let seconds = nanoseconds / 1e9;
+    if seconds < 0.01 { format!("{seconds:.5}") } else { format!("{seconds:.3}") }
 }
 
 fn preallocation(measured: &Measured) -> String {
