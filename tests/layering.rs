@@ -1,7 +1,8 @@
 //! The house rules of the source: imports run downward with no circles, files stay short, one file knows each foreign thing.
 //!
 //! The layers are those of the table in src/lib.rs. Paths are followed through `pub use`, so that `harness::Iteration` is an
-//! import of the file that defines it. Tests inside the files are left out: they may use what they test.
+//! import of the file that defines it. A parent that hands over to its child by a bare path (`gate::run(…)`) dispatches and does
+//! not import. Tests inside the files are left out: they may use what they test.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

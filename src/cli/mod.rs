@@ -12,6 +12,7 @@ mod gate;
 mod history;
 mod import;
 mod man;
+mod replicate;
 mod report;
 mod run;
 mod targets;
@@ -57,6 +58,7 @@ enum Command {
     Import(import::Arguments),
     Report(report::Arguments),
     History(history::Arguments),
+    Replicate(replicate::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -99,6 +101,7 @@ fn run(command: Command) -> ExitCode {
         Command::Import(arguments) => import::run(arguments),
         Command::Report(arguments) => report::run(arguments),
         Command::History(arguments) => history::run(arguments),
+        Command::Replicate(arguments) => replicate::run(arguments),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Man(arguments) => man::run(arguments),
     }

@@ -1,13 +1,14 @@
 //! `fsgauge vm compare | run | bisect`.
 
 mod bisect;
+mod failure;
 mod machine;
 
 use clap::{Args, Subcommand};
+use failure::Failure;
 use fsgauge::environment::fields::{self, Class};
 use fsgauge::judge::thresholds::parse_threshold;
 use fsgauge::vm::bisect::Step;
-use fsgauge::vm::faults::Fault;
 use fsgauge::vm::run::{self as boot, Setup, Side};
 use fsgauge::vm::virtme::Tools;
 use fsgauge::vm::{guest, kernel, kvm};
@@ -36,8 +37,8 @@ enum Vm {
 
 /// Compare two kernels, or one kernel with two sets of arguments.
 ///
-/// Boots each under QEMU with virtme-ng in the order A B B A, formats a null_blk disk in the guest, runs the benchmarks,
-/// saves round i of LABEL as criterion baseline LABEL@i, and ends with the gate's table and exit status.
+/// Boot each under QEMU with virtme-ng in the order A B B A, format a null_blk disk in the guest, run the benchmarks,
+/// save round i of LABEL as criterion baseline LABEL@i, and end with the gate's table and exit status.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -64,7 +65,7 @@ struct Compare {
     gate: GateArguments,
 }
 
-/// Boots one kernel: for a baseline, or to look around.
+/// Boot one kernel: for a baseline, or to look around.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -83,10 +84,10 @@ struct Run {
     /// Boots.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Prints QEMU's command line and boots nothing.
+    /// Print QEMU's command line and boot nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Starts a shell in place of the benchmarks.
+    /// Start a shell in place of the benchmarks.
     #[arg(long, conflicts_with_all = ["dry_run", "rounds"])]
     shell: bool,
     #[command(flatten)]
@@ -104,7 +105,7 @@ struct GateArguments {
     /// How the gate prints it.
     #[arg(long, value_name = "FORMAT", value_parser = ["terminal", "markdown", "json", "junit", "github"])]
     format: Option<String>,
-    /// Accepts a difference of identity besides what --kernel and --append put on the command line.
+    /// Accept a difference of identity besides what --kernel and --append put on the command line.
     #[arg(long, value_name = "FIELD", value_parser = parse_field)]
     accept_difference: Vec<String>,
 }
@@ -118,41 +119,6 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Vm::Bisect(bisect) => return bisect::run(&bisect),
     };
     result.unwrap_or_else(|failure| failure.report())
-}
-
-/// Why a subcommand ends.
-enum Failure {
-    Fault(Fault),
-    Interrupted(usize),
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Failure::Fault(Fault::of_host(error))
-    }
-}
-
-impl Failure {
-    /// Prints it and returns the status of DESIGN 2.6.
-    fn report(self) -> ExitCode {
-        match self {
-            Failure::Interrupted(signal) => {
-                eprintln!("fsgauge: interrupted; machines ended, rounds that were saved are kept");
-                ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
-            }
-            Failure::Fault(fault) => {
-                print_fault(&fault);
-                ExitCode::from(2)
-            }
-        }
-    }
-}
-
-fn print_fault(fault: &Fault) {
-    for line in &fault.log {
-        eprintln!("    | {line}");
-    }
-    eprintln!("fsgauge: {}", fault.error);
 }
 
 type Outcome = std::result::Result<ExitCode, Failure>;

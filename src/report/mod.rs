@@ -17,4 +17,6 @@ pub mod openmetrics;
 pub mod page;
 mod pictures;
 pub mod progress;
+mod published;
+pub mod replication;
 mod text;

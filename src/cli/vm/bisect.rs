@@ -1,7 +1,8 @@
 //! `fsgauge vm bisect`: a step of `git bisect run`.
 
+use super::failure::{Failure, print_fault};
 use super::machine::{MachineArguments, boot_and_save, setup};
-use super::{COMMAND_LINE_FIELD, Failure, gate_command, print_fault};
+use super::{COMMAND_LINE_FIELD, gate_command};
 use clap::Args;
 use fsgauge::judge::criterion_files;
 use fsgauge::judge::thresholds::parse_threshold;
@@ -17,7 +18,7 @@ use std::process::{Command, ExitCode, Stdio};
 /// The baseline of the commit under test.
 const BISECT_BASELINE: &str = "bisect";
 
-/// One step of `git bisect run`: builds, boots, compares with a baseline.
+/// One step of `git bisect run`: build, boot, compare with a baseline.
 #[derive(Args)]
 #[command(after_help = "\
 Example, in a kernel's git tree, with a baseline made by `fsgauge vm run --kernel good=. --target ext4 --rounds 2`:

@@ -1,6 +1,6 @@
 //! The arguments that describe the machine, what is made of them, and the boots.
 
-use super::Failure;
+use super::failure::Failure;
 use clap::{Args, ValueEnum};
 use fsgauge::target::{bench_executables, catalog};
 use fsgauge::vm::clock::Clock;
@@ -58,10 +58,10 @@ pub(super) struct MachineArguments {
     /// Criterion's directory, where it is not the usual one.
     #[arg(long, value_name = "DIR")]
     pub(super) criterion_dir: Option<PathBuf>,
-    /// Keeps the console of each boot as DIR/LABEL@ROUND.log.
+    /// Keep the console of each boot as DIR/LABEL@ROUND.log.
     #[arg(long, value_name = "DIR")]
     pub(super) keep_logs: Option<PathBuf>,
-    /// Draws no plots.
+    /// Draw no plots.
     #[arg(long)]
     pub(super) noplot: bool,
     /// Further arguments for criterion.
