@@ -21,7 +21,7 @@ fn started(folder: &Path) -> Option<(Child, i32)> {
     let kernel = named("a", &kernel);
     let mut command = vm(&["run", "--kernel", &kernel, "--target", "ext4", "--clock", "instructions"]);
     command.arg("--criterion-dir").arg(folder).env("TMPDIR", folder);
-    let child = command.stderr(Stdio::null()).spawn().unwrap();
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
     // The first start builds the benchmarks.
     let deadline = Instant::now() + Duration::from_secs(500);
     let marker = format!("-initrd\0{}", folder.display());
@@ -29,7 +29,10 @@ fn started(folder: &Path) -> Option<(Child, i32)> {
         if let Some(qemu) = processes_with(&marker).first() {
             return Some((child, *qemu));
         }
-        assert!(Instant::now() < deadline, "no QEMU came up");
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            panic!("no QEMU came up; the command ended with {:?}", child.wait());
+        }
         std::thread::sleep(Duration::from_millis(50));
     }
 }
