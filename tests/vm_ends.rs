@@ -16,6 +16,7 @@ fn left_in(folder: &Path) -> Vec<String> {
 }
 
 /// Starts a run and waits until its QEMU is there.
+#[expect(clippy::zombie_processes, reason = "the caller waits for the command")]
 fn started(folder: &Path) -> Option<(Child, i32)> {
     let [kernel, _] = kernels()?;
     let kernel = named("a", &kernel);
