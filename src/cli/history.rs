@@ -13,8 +13,8 @@ use std::process::ExitCode;
 /// Draw every benchmark over many kept baselines, and mark where its level changed.
 #[derive(Args)]
 #[command(
-    after_help = "The changes are printed, the pictures are on the page. A level must last for two baselines to be seen: the newest
-one is judged by `fsgauge gate`.
+    after_help = "The changes are printed, the pictures are on the page. A level must last for three baselines to be seen: the
+newest one is judged by `fsgauge gate`.
 
 Examples:
   fsgauge history v6.1 v6.2 v6.3 v6.4 v6.5 --html history.html

@@ -15,13 +15,28 @@ use std::path::Path;
 const WIDTH: f64 = 240.0;
 /// Room at each end for the arrow of a value beyond the scale.
 const MARGIN: f64 = 8.0;
-/// Ends of the scale as factors; the smallest that holds nine of ten intervals is taken.
-const ENDS: [f64; 11] = [1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0, 1e6];
+/// Ends of the scale as factors, each with a round factor between; the smallest that holds nine of ten intervals is taken.
+const ENDS: [(f64, f64); 11] = [
+    (1.1, 1.05),
+    (1.2, 1.1),
+    (1.5, 1.25),
+    (2.0, 1.5),
+    (3.0, 2.0),
+    (5.0, 2.0),
+    (10.0, 3.0),
+    (30.0, 5.0),
+    (100.0, 10.0),
+    (1000.0, 30.0),
+    (1e6, 1000.0),
+];
 
 /// The common scale of all rows: logarithmic, so that half and twice lie equally far from no change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scale {
+    /// Logarithm of the factor at the end.
     end: f64,
+    /// The factors that the head names.
+    named: (f64, f64),
 }
 
 /// One benchmark with a verdict.
@@ -102,8 +117,8 @@ impl Scale {
             .collect();
         reach.sort_by(f64::total_cmp);
         let wanted = reach.get((reach.len() * 9) / 10).or(reach.last()).copied().unwrap_or(0.1);
-        let end = ENDS.into_iter().find(|end| end.ln() >= wanted).unwrap_or(ENDS[ENDS.len() - 1]);
-        Scale { end: end.ln() }
+        let named = ENDS.into_iter().find(|(end, _)| end.ln() >= wanted).unwrap_or(ENDS[ENDS.len() - 1]);
+        Scale { end: named.0.ln(), named }
     }
 
     /// Where a change lies; the ends for what lies beyond.
@@ -119,9 +134,8 @@ impl Scale {
 
     /// Places and words of the scale's head.
     pub(super) fn ticks(&self) -> Vec<(Px, String)> {
-        let end = self.end.exp();
-        let half = end.sqrt();
-        [1.0 / end, 1.0 / half, 1.0, half, end]
+        let (end, between) = self.named;
+        [1.0 / end, 1.0 / between, 1.0, between, end]
             .into_iter()
             .map(|factor| (self.place(factor - 1.0), percent_or_factor(factor)))
             .collect()
@@ -141,7 +155,7 @@ fn percent_or_factor(factor: f64) -> String {
 pub(super) fn sections(document: &Document, page: Option<&Path>) -> (Vec<Section>, Scale) {
     /// More unchanged benchmarks than this are folded away; everything else is always shown.
     const SHOWN: usize = 30;
-    let Some(comparison) = &document.comparison else { return (Vec::new(), Scale { end: 0.1 }) };
+    let Some(comparison) = &document.comparison else { return (Vec::new(), Scale::of(&[])) };
     let judged = format::worst_first(comparison);
     let scale = Scale::of(&judged);
     let sections =
