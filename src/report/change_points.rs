@@ -4,9 +4,8 @@
 //! the largest t statistic of the stretch against the rest; what is found is cut off, and the parts are searched in turn. A
 //! stretch that ends where the history ends is one change, any other is two: a regression and its mend are found together.
 //!
-//! What is too large for chance is simulated under their normal model, on logarithms, and must be rare among the shuffled values
-//! too. docs/REPORT.md holds the measured rates of false
-//! alarms, and why neither E-divisive nor a Bayesian method stands here.
+//! What is too large for chance is simulated under their normal model, on logarithms, and must be rare among the shuffled
+//! values too. docs/REPORT.md holds the measured rates of false alarms, and why no other method stands here.
 
 use crate::judge::statistics::{ALPHA, quantile};
 use rand::SeedableRng;

@@ -161,6 +161,7 @@ impl Chart {
         let mut canvas = ChartBuilder::on(root)
             .margin(10)
             .margin_top(16)
+            .margin_right(26)
             .x_label_area_size(if self.x.title.is_empty() { 28 } else { 44 })
             .y_label_area_size(self.y.label_width() + if self.y.title.is_empty() { 8 } else { 28 })
             .build_cartesian_2d(self.x.clone(), self.y.clone())?;
