@@ -144,7 +144,6 @@ fn run_compare(arguments: &Compare) -> Outcome {
         gate.args(["--accept-difference", COMMAND_LINE_FIELD]);
     }
     let status = gate.status().map_err(|e| Error::failed(format!("cannot run the gate: {e}")))?;
-    eprintln!("fsgauge: {}", setup.clock.remark());
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2)))
 }
 
