@@ -9,7 +9,7 @@ use std::time::Duration;
 /// What is shorter needs no sign.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Shows a line on standard error from [`PATIENCE`] on until it is dropped.
+/// Shows a line on standard error when two seconds have passed, until it is dropped.
 #[derive(Debug, Default)]
 pub struct Progress {
     bar: Option<ProgressBar>,
