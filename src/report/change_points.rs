@@ -132,7 +132,9 @@ impl Detector {
 
 /// Bonferroni's bound over all stretches (Worsley, JASA 74, 1979, for one change): valid for any level, and somewhat too careful.
 fn bound(length: usize, level: f64) -> f64 {
-    let stretches = (length * (length - 1) / 2) as f64;
+    // Those that end with the history, and those with a level on each side.
+    let inside = length.saturating_sub(3 * SHORTEST - 1);
+    let stretches = ((length + 1).saturating_sub(2 * SHORTEST) + inside * (inside + 1) / 2).max(1) as f64;
     quantile(1.0 - level / stretches / 2.0, (length - 2) as f64).powi(2)
 }
 
