@@ -5,7 +5,7 @@
 use std::fmt;
 use std::path::Path;
 
-/// What sort of failure it was. The commands map it to an exit code (DESIGN 2.6).
+/// What sort of failure it was. The commands map it to an exit code (README).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Refused before anything was done: a bad argument, a missing right, no comparison possible.

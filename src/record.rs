@@ -42,7 +42,7 @@ pub struct Environment {
 /// The kernel's own image and its reserved areas are taken from the memory, so two kernels on one machine do not agree on it.
 pub const TOLERANCES: [(&str, f64); 1] = [("memory", 0.02)];
 
-/// Whether two values of an identity field differ so that a comparison is forbidden (DESIGN 2.5).
+/// Whether two values of an identity field differ so that a comparison is forbidden (docs/ENVIRONMENT.md).
 pub fn identity_differs(field: &str, one: &str, other: &str) -> bool {
     let tolerance = TOLERANCES.iter().find(|(name, _)| *name == field).map(|(_, tolerance)| *tolerance);
     let Some((tolerance, (one_number, other_number))) = tolerance.zip(leading_number(one).zip(leading_number(other)))

@@ -107,7 +107,7 @@ fn run(command: Command) -> ExitCode {
     }
 }
 
-/// Prints the one error line and turns it into the exit code of the commands of DESIGN 2.6: 2, no comparison.
+/// Prints the one error line and turns it into the exit code of the commands that compare: 2, no comparison.
 fn refuse(error: &fsgauge::Error) -> ExitCode {
     eprintln!("fsgauge: {error}");
     ExitCode::from(2)

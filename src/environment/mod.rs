@@ -1,4 +1,4 @@
-//! What is recorded about the machine, the kernel and the filesystem (DESIGN 2.5). Layer 2.
+//! What is recorded about the machine, the kernel and the filesystem (docs/ENVIRONMENT.md). Layer 2.
 //!
 //! Each module returns a list of named values; the one table in [`fields`] says which class a name belongs to. Nothing here
 //! fails because a file is unreadable: the field is then absent.

@@ -1,4 +1,4 @@
-//! What the user asked for: the three variables of DESIGN 2.2, parsed and checked before anything is touched.
+//! What the user asked for: the three variables of README, parsed and checked before anything is touched.
 
 use super::profile::Profile;
 use crate::names::{check_label, is_label};

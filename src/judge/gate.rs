@@ -121,7 +121,7 @@ fn nothing_of(name: &str, options: &Options) -> Error {
     }
 }
 
-/// What numbers of the instruction clock are not (DESIGN 2.8).
+/// What numbers of the instruction clock are not (docs/VM.md).
 fn clock_note(sides: &[&Side]) -> Option<String> {
     let mut records =
         sides.iter().flat_map(|side| side.benchmarks.values().flatten()).filter_map(|r| r.record.as_ref());
@@ -277,7 +277,7 @@ impl Comparison {
         reasons
     }
 
-    /// The exit code of DESIGN 2.6. A comparison that cannot be made never reads as a pass, nor as a mere regression.
+    /// The exit code (docs/GATE.md). A comparison that cannot be made never reads as a pass, nor as a mere regression.
     pub fn outcome(&self) -> Outcome {
         let mut none = self.refusals.clone();
         for benchmark in &self.benchmarks {

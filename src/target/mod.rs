@@ -1,4 +1,4 @@
-//! Targets: filesystems that fsgauge makes, mounts and takes down (DESIGN 2.7). Layer 4.
+//! Targets: filesystems that fsgauge makes, mounts and takes down (docs/TARGETS.md). Layer 4.
 
 pub mod bench_executables;
 pub mod bundle;

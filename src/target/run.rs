@@ -62,7 +62,7 @@ pub fn run(job: &Job) -> Result<u8> {
     Ok(status)
 }
 
-/// The status that an error of ours stands for (DESIGN 2.6).
+/// The status that an error of ours stands for (README).
 pub fn status_of(error: &Error) -> u8 {
     match error.kind() {
         Kind::Refused => 2,

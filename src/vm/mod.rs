@@ -1,4 +1,4 @@
-//! Kernels in virtual machines with an instruction clock (DESIGN 2.8). Layer 4.
+//! Kernels in virtual machines with an instruction clock (docs/VM.md). Layer 4.
 //!
 //! The way of one boot: [`kernel`] finds an image and its modules, [`initramfs`] packs them with the benchmarks and mkfs,
 //! [`virtme`] turns it into QEMU's command line, [`machine`] runs it, [`guest`] is process 1 inside, [`faults`] says what

@@ -53,7 +53,7 @@ pub fn render_refusal(base: &str, candidate: &str, reason: &str, format: Format)
 
 /// The command that shows where a benchmark's time goes.
 pub fn profile_command(id: &str) -> String {
-    // Each workload's groups begin with the name of its bench target (DESIGN 2.3).
+    // Each workload's groups begin with the name of its bench target (docs/WORKLOADS.md).
     const BENCHES: [&str; 4] = ["preallocation", "interleaved_streams", "partial_page_reads", "operation_latency"];
     let bench = BENCHES.iter().find(|bench| id.starts_with(**bench)).map(|bench| format!(" --bench {bench}"));
     let is_plain = id.chars().all(|c| c.is_ascii_alphanumeric() || "/._+-=,:@".contains(c));
