@@ -255,7 +255,8 @@ mod tests {
     fn the_bound_is_never_below_what_is_simulated() {
         for length in [6, 12, 50] {
             let (bound, simulated) = (bound(length, 0.01), simulated(length, 0.01));
-            assert!(bound >= simulated && bound < 3.0 * simulated, "{length}: {bound} {simulated}");
+            // With one stretch the bound is exact, and the simulation is off by its own noise.
+            assert!(bound >= 0.97 * simulated && bound < 2.0 * simulated, "{length}: {bound} {simulated}");
         }
     }
 }
