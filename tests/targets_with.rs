@@ -153,10 +153,11 @@ fn ctrl_c_ends_the_command_as_it_would_without_fsgauge() {
     if !is_root() || !have(&["mkfs.ext4", "script"]) {
         return;
     }
+    // A background job of a shell ignores SIGINT, and so would all that it starts.
     let script = r#"
         set +e
         (until [ -e "$W/up" ]; do sleep 0.05; done; printf '\003'; sleep 2) |
-            script -qec "'$FSGAUGE' with ext4 --size 64MiB --image-dir $W/m -- sh -c 'touch $W/up; sleep 60'" /dev/null > /dev/null
+            env --default-signal=INT script -qec "'$FSGAUGE' with ext4 --size 64MiB --image-dir $W/m -- sh -c 'touch $W/up; sleep 60'" /dev/null > /dev/null
         echo "status $?"; losetup -l | grep -F "$W/m"; ls -A "$W/m""#;
     assert_eq!(must_succeed(script, &[]), "status 130\n");
 }
