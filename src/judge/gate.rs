@@ -122,16 +122,15 @@ fn nothing_of(name: &str, options: &Options) -> Error {
 }
 
 /// What numbers of the instruction clock are not (docs/VM.md).
+pub const INSTRUCTION_CLOCK: &str = "instruction clock: a nanosecond is one instruction of the guest, and the disk is a \
+    model; cache misses, lock contention between processors and real devices are not in these numbers";
+
 fn clock_note(sides: &[&Side]) -> Option<String> {
     let mut records =
         sides.iter().flat_map(|side| side.benchmarks.values().flatten()).filter_map(|r| r.record.as_ref());
     let is_counted =
         |record: &RoundRecord| record.identity.get("vm.clock").is_some_and(|clock| clock == "instructions");
-    records.any(is_counted).then(|| {
-        "instruction clock: a nanosecond is one instruction of the guest, and the disk is a model; cache misses, lock \
-         contention between processors and real devices are not in these numbers"
-            .to_owned()
-    })
+    records.any(is_counted).then(|| INSTRUCTION_CLOCK.to_owned())
 }
 
 fn summary(side: &Side) -> SideSummary {

@@ -7,6 +7,8 @@ use super::forest::{self, PlainRow, ROUNDS_HEIGHT, ROUNDS_WIDTH, Section};
 use super::pictures;
 use super::text::Px;
 use crate::judge::format;
+use crate::judge::gate::INSTRUCTION_CLOCK;
+use crate::record::Record;
 use crate::{Error, Result};
 use askama::Template;
 use std::path::Path;
@@ -57,7 +59,7 @@ pub fn render(document: &Document, file: Option<&Path>) -> Result<String> {
         evidence: String::new(),
         reasons: Vec::new(),
         more_reasons: Vec::new(),
-        notes: clock_note(document).into_iter().collect(),
+        notes: Vec::new(),
         environment: environment_table::table(document),
         scale: scale.ticks(),
         sections,
@@ -78,6 +80,7 @@ pub fn render(document: &Document, file: Option<&Path>) -> Result<String> {
         let not_judged = format::not_judged(comparison).into_iter();
         page.not_judged = not_judged.map(|(benchmark, why)| (benchmark.id.clone(), why)).collect();
     } else {
+        page.notes = clock_note(document).into_iter().collect();
         page.plain = forest::plain_rows(document, file);
     }
     page.render().map_err(|cause| Error::failed(format!("cannot write the page: {cause}")))
@@ -87,15 +90,12 @@ fn rounds(count: usize) -> String {
     if count == 1 { "1 round: how far the next would be is not known".to_owned() } else { format!("{count} rounds") }
 }
 
-/// The instruction clock counts instructions; whoever reads the page must know what that leaves out.
+/// What the gate's notes say of a comparison, for one baseline alone.
 fn clock_note(document: &Document) -> Option<String> {
-    let records = document.benchmarks.iter().flat_map(|b| b.base.records.iter().chain(&b.candidate.records));
-    let clocks: Vec<&String> = records.filter_map(|record| record.environment.identity.get("vm.clock")).collect();
-    clocks.iter().any(|clock| *clock == "instructions").then(|| {
-        "Measured with the instruction clock: a nanosecond is one instruction of the kernel's path, and the disk is a model. \
-         Cache misses, lock contention across processors and a real device are not seen."
-            .to_owned()
-    })
+    let mut clocks = document.benchmarks.iter().flat_map(|benchmark| &benchmark.base.records);
+    let is_counted =
+        |record: &Record| record.environment.identity.get("vm.clock").is_some_and(|it| it == "instructions");
+    clocks.any(is_counted).then(|| INSTRUCTION_CLOCK.to_owned())
 }
 
 #[derive(Template)]
