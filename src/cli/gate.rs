@@ -1,11 +1,9 @@
 //! `fsgauge gate BASE CANDIDATE`: a verdict and an exit code. Layer 5.
 
+use super::comparison::ComparisonArguments;
 use clap::{ArgAction, Args, ValueEnum};
-use fsgauge::judge::comparability::Accepted;
-use fsgauge::judge::criterion_files;
 use fsgauge::judge::format::{self, Format};
-use fsgauge::judge::gate::{self, Comparison, Options};
-use fsgauge::judge::thresholds::{Configuration, parse_threshold};
+use fsgauge::judge::gate::{self, Comparison};
 use fsgauge::{Error, Result};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -29,24 +27,8 @@ pub struct Arguments {
     /// The baseline to judge
     #[arg(default_value = "new")]
     candidate: String,
-    /// Changes up to this size count as none: 5% or 0.05 [default: 5%, or fsgauge.toml]
-    #[arg(long, value_name = "PERCENT", value_parser = parse_threshold)]
-    threshold: Option<f64>,
-    /// Fail also where neither a change nor its absence is shown
-    #[arg(long)]
-    strict: bool,
-    /// Tolerate benchmarks that the candidate does not have
-    #[arg(long)]
-    allow_missing: bool,
-    /// Compare although FIELD differs (repeatable; `fsgauge env --fields` lists them; `all` accepts also a missing record)
-    #[arg(long, value_name = "FIELD", action = ArgAction::Append)]
-    accept_difference: Vec<String>,
-    /// Read results from DIR instead of criterion's own directory
-    #[arg(long, value_name = "DIR")]
-    criterion_dir: Option<PathBuf>,
-    /// Thresholds and calibration [default: fsgauge.toml in the current directory, if there]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    comparison: ComparisonArguments,
     #[command(flatten)]
     outputs: Outputs,
 }
@@ -146,7 +128,7 @@ enum Argument {
 pub fn run(arguments: Arguments) -> ExitCode {
     let outputs = arguments.outputs.clone();
     let (base, candidate) = (arguments.base.clone(), arguments.candidate.clone());
-    let compared = compare(arguments);
+    let compared = compare(&arguments);
     let printed = outputs.print(|format| match &compared {
         Ok(comparison) => format::render(comparison, format),
         Err(error) => format::render_refusal(&base, &candidate, &error.to_string(), format),
@@ -164,17 +146,8 @@ pub fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-fn compare(arguments: Arguments) -> Result<Comparison> {
-    gate::compare(&Options {
-        configuration: Configuration::read(arguments.config.as_deref())?,
-        criterion_dir: criterion_files::results_directory(arguments.criterion_dir.as_deref())?,
-        base: arguments.base,
-        candidate: arguments.candidate,
-        threshold: arguments.threshold,
-        accepted: Accepted::new(arguments.accept_difference)?,
-        allow_missing: arguments.allow_missing,
-        strict: arguments.strict,
-    })
+fn compare(arguments: &Arguments) -> Result<Comparison> {
+    gate::compare(&arguments.comparison.options(&arguments.base, &arguments.candidate)?)
 }
 
 /// Says on standard error why there is no comparison, so that it is seen whatever the formats are.

@@ -4,6 +4,7 @@
 
 mod bundle;
 mod calibrate;
+mod comparison;
 mod completions;
 mod env;
 mod export;

@@ -1,10 +1,7 @@
 //! `fsgauge report BASE [CANDIDATE]`: a page for people, or the results in the formats of other programs. Layer 5.
 
-use clap::{ArgAction, Args, ValueEnum};
-use fsgauge::judge::comparability::Accepted;
-use fsgauge::judge::criterion_files;
-use fsgauge::judge::gate::Options;
-use fsgauge::judge::thresholds::{Configuration, parse_threshold};
+use super::comparison::ComparisonArguments;
+use clap::{Args, ValueEnum};
 use fsgauge::report::data::Document;
 use fsgauge::report::progress::Progress;
 use fsgauge::report::{bmf, openmetrics, page};
@@ -39,24 +36,8 @@ pub struct Arguments {
     /// Where --format goes [default: standard output]
     #[arg(long, value_name = "FILE", requires = "format")]
     output: Option<PathBuf>,
-    /// Changes up to this size count as none: 5% or 0.05 [default: 5%, or fsgauge.toml]
-    #[arg(long, value_name = "PERCENT", value_parser = parse_threshold)]
-    threshold: Option<f64>,
-    /// Fail also where neither a change nor its absence is shown
-    #[arg(long)]
-    strict: bool,
-    /// Tolerate benchmarks that the candidate does not have
-    #[arg(long)]
-    allow_missing: bool,
-    /// Compare although FIELD differs (repeatable; `fsgauge env --fields` lists them; `all` accepts also a missing record)
-    #[arg(long, value_name = "FIELD", action = ArgAction::Append)]
-    accept_difference: Vec<String>,
-    /// Read results from DIR instead of criterion's own directory
-    #[arg(long, value_name = "DIR")]
-    criterion_dir: Option<PathBuf>,
-    /// Thresholds and calibration [default: fsgauge.toml in the current directory, if there]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    comparison: ComparisonArguments,
     /// No sign of progress
     #[arg(short, long)]
     quiet: bool,
@@ -84,18 +65,10 @@ pub fn run(arguments: Arguments) -> ExitCode {
 }
 
 fn read(arguments: &Arguments) -> Result<Document> {
-    let criterion_dir = criterion_files::results_directory(arguments.criterion_dir.as_deref())?;
-    let Some(candidate) = &arguments.candidate else { return Document::of_one(&criterion_dir, &arguments.base) };
-    Document::of_comparison(&Options {
-        configuration: Configuration::read(arguments.config.as_deref())?,
-        criterion_dir,
-        base: arguments.base.clone(),
-        candidate: candidate.clone(),
-        threshold: arguments.threshold,
-        accepted: Accepted::new(arguments.accept_difference.iter().cloned())?,
-        allow_missing: arguments.allow_missing,
-        strict: arguments.strict,
-    })
+    match &arguments.candidate {
+        None => Document::of_one(&arguments.comparison.criterion_dir()?, &arguments.base),
+        Some(candidate) => Document::of_comparison(&arguments.comparison.options(&arguments.base, candidate)?),
+    }
 }
 
 /// Writes what was asked for even where there is no comparison: an older file in its place would read as a pass. Standard
