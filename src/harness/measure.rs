@@ -6,7 +6,7 @@ use super::place::Place;
 use super::recording;
 use super::routine::Routine;
 use super::series::{self, Iteration, Series};
-use super::session::{Session, abandon, stop};
+use super::session::{Session, abandon, no_extent_map, stop};
 use super::settings::CacheMethod;
 use super::workloads::Planned;
 use crate::Result;
@@ -42,7 +42,7 @@ impl Session {
         let sampling = self.sampling(&warm_up, wall);
         let mut iterations: Vec<Iteration> = Vec::new();
         let recording = recording::record_directory();
-        let as_counts = recording.is_some() || Series::is_extents(self.workload, index);
+        let as_counts = recording.is_some() || self.workload.groups[index].unit == Unit::Extents;
         if as_counts {
             for _ in 0..sampling.per_sample * sampling.samples {
                 iterations.push(iterate(place, routine)?);
@@ -157,7 +157,7 @@ impl Session {
 
     fn unsupported_reason(&self, place: &Place, group: usize) -> String {
         match self.workload.groups[group].unit {
-            Unit::Extents => format!("{} has no extent map (FIEMAP is not supported)", place.mounted.filesystem),
+            Unit::Extents => no_extent_map(&place.mounted.filesystem),
             Unit::Nanoseconds => format!("{} gave no value", place.mounted.filesystem),
         }
     }

@@ -6,7 +6,7 @@ use super::workloads::{Group, Workload};
 use crate::extents::ExtentCount;
 use crate::record::{
     DataCache, Direction, Environment, ExtentCounts, KernelHealth, MetadataCache, Outcome, PlacedExtent,
-    PosixFallocate, Record, SCHEMA_VERSION, Unit, Writers,
+    PosixFallocate, Record, SCHEMA_VERSION, Writers,
 };
 use crate::workload::operation_latency::{self, Operation, Walk};
 use serde::{Deserialize, Serialize};
@@ -204,11 +204,6 @@ impl Series {
             bytes_written: all.iter().map(|writers| writers.bytes_written).sum(),
             bytes_per_second: mean(all.iter().map(|writers| writers.bytes_per_second))?,
         })
-    }
-
-    /// Values whose unit is a count and whose numbers are all one, within rounding.
-    pub fn is_extents(workload: &Workload, group: usize) -> bool {
-        workload.groups[group].unit == Unit::Extents
     }
 }
 

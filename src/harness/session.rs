@@ -203,7 +203,7 @@ impl Session {
         let Some(samples) = series.sample_means(planned.group) else {
             let filesystem =
                 series.environment.identity.get("filesystem").map_or(planned.label.as_str(), String::as_str);
-            return self.skip(planned, &format!("{filesystem} has no extent map (FIEMAP is not supported)"));
+            return self.skip(planned, &no_extent_map(filesystem));
         };
         let bytes = series.bytes(this);
         let in_group = InGroup { group: this, all: group, this: planned, bytes };
@@ -276,6 +276,11 @@ impl Session {
         let group = self.workload.groups[planned.group].name;
         benchmark_folder(&self.criterion_directory, group, &planned.label, &planned.parameter)
     }
+}
+
+/// Why an extents benchmark is skipped.
+pub(super) fn no_extent_map(filesystem: &str) -> String {
+    format!("{filesystem} has no extent map (FIEMAP is not supported)")
 }
 
 /// The error with the benchmark it happened in, and those that were not run because of it.
