@@ -135,7 +135,8 @@ pub fn replay(
 ) -> Result<Meeting> {
     let folder = benchmark_folder(criterion_directory, place.group.name, &place.this.label, &place.this.parameter);
     let meeting = meeting(arguments, &folder, samples)?;
-    let usual = || criterion(arguments, place.group.unit, &place.this.id);
+    // As many samples as were recorded, which may be more than were asked for.
+    let usual = || criterion(arguments, place.group.unit, &place.this.id).sample_size(samples.len());
     // A baseline that is not there is compared with nothing; the sample is stored and its page drawn as ever.
     let uncompared = || usual().retain_baseline("@none".to_owned(), false);
     let replay = |criterion| replay_once(criterion, arguments, place, samples, per_sample);

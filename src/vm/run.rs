@@ -77,10 +77,10 @@ pub struct Boot {
 ///
 /// Errors: a target that uses a real device or an existing mount, a mkfs that is not installed.
 pub fn planned_targets(targets: &[Named]) -> Result<Vec<PlannedTarget>> {
-    targets.iter().map(planned_target).collect()
+    targets.iter().enumerate().map(|(number, named)| planned_target(number, named)).collect()
 }
 
-fn planned_target(named: &Named) -> Result<PlannedTarget> {
+fn planned_target(number: usize, named: &Named) -> Result<PlannedTarget> {
     let refuse = |what: &str| {
         Error::refused(format!("target {}: {what} is not in a guest; choose one with a size", named.config.name))
     };
@@ -96,7 +96,7 @@ fn planned_target(named: &Named) -> Result<PlannedTarget> {
         target: named.config.name.clone(),
         filesystem: recipe.filesystem.name().to_string(),
         block_bytes: logical_block_bytes(&recipe.mkfs_options),
-        mkfs: mkfs::command_line(recipe),
+        mkfs: mkfs::without_random_numbers(recipe, number),
         mkfs_version: mkfs::version(recipe.filesystem)?,
         mount_options: recipe.mount_options.clone(),
         size_bytes,
