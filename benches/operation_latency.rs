@@ -36,6 +36,10 @@ fn start<'a>(place: &'a Place, sizes: &'a Sizes, parameter: &'a str) -> Result<S
         let read = place.read_counters()?.since(before);
         writers.check()?;
         let writers = writers.stop()?;
+        let mut remarks = remarks.clone();
+        if walk.shared_processor && writer_count > 0 {
+            remarks.push("the walk and the writers shared one processor: SCHED_FIFO was refused".to_owned());
+        }
         latency::check_bytes(&walk, &root, plan.total_bytes())?;
         std::fs::remove_dir_all(&written).map_err(|error| Error::io("remove", &written, &error))?;
         let operations: Vec<u64> = Operation::ALL.map(|operation| walk.nanoseconds(operation).len() as u64).into();
@@ -52,7 +56,7 @@ fn start<'a>(place: &'a Place, sizes: &'a Sizes, parameter: &'a str) -> Result<S
             device_read_sectors: read.device_sectors,
             writers: Some(writers),
             walk: Some(walk),
-            remarks: remarks.clone(),
+            remarks,
             ..Iteration::default()
         })
     })))

@@ -55,8 +55,8 @@ pub struct Arguments {
     pub baseline: Baseline,
     /// `--load-baseline`: analyse these stored results in place of measuring.
     pub load_baseline: Option<String>,
-    /// `--sample-size`, or the default.
-    pub sample_size: u64,
+    /// `--sample-size`, where given.
+    pub sample_size: Option<u64>,
     /// `--measurement-time`, where given.
     pub measurement_time: Option<Duration>,
     /// `--quick`: criterion's own short sampling.
@@ -155,7 +155,7 @@ impl Arguments {
             filter,
             baseline: baseline(&matches, &text)?,
             load_baseline: text("load-baseline").map(|name| readable(&name).map(|()| name)).transpose()?,
-            sample_size: matches.get_one::<u64>("sample-size").copied().unwrap_or(SAMPLE_SIZE),
+            sample_size: matches.get_one::<u64>("sample-size").copied(),
             measurement_time: seconds("measurement-time"),
             quick: matches.get_flag("quick"),
             quiet: matches.get_flag("quiet"),

@@ -5,7 +5,7 @@
 //! one iteration a sample. Our own warm-up ran before; the first call therefore only waits, for as long as makes
 //! criterion ask for the iterations a sample that were planned, and hands over the warm-up's value.
 
-use super::arguments::{Arguments, Baseline, Mode};
+use super::arguments::{Arguments, Baseline, Mode, SAMPLE_SIZE};
 use super::measurement::UnitMeasurement;
 use super::series::all_one_value;
 use super::workloads::{Group, Planned};
@@ -64,7 +64,7 @@ pub struct InGroup<'a> {
 fn criterion(arguments: &Arguments, unit: Unit, id: &str) -> Criterion<UnitMeasurement> {
     let criterion = Criterion::default()
         .with_measurement(UnitMeasurement(unit))
-        .sample_size(arguments.sample_size as usize)
+        .sample_size(arguments.sample_size.unwrap_or(SAMPLE_SIZE) as usize)
         .nresamples(RESAMPLES)
         .configure_from_args()
         .warm_up_time(WARM_UP)

@@ -1,6 +1,6 @@
 //! Measuring one series: the warm-up, how much criterion is to ask for, and the iterations it then asks for.
 
-use super::arguments::Mode;
+use super::arguments::{Mode, SAMPLE_SIZE};
 use super::criterion_run::{self, InGroup, Sampling};
 use super::place::Place;
 use super::recording;
@@ -14,6 +14,10 @@ use crate::environment::{self, Subject};
 use crate::record::{Environment, Unit};
 use crate::sys::kernel_log::KernelWatch;
 use std::time::{Duration, Instant};
+
+/// Walks of a tree in a virtual machine. A timer interrupt falls into one walk in two and costs as much as a whole lstat, so
+/// that ten walks leave medians of two boots up to 1 % apart, and a hundred 0.5 % (docs/VM.md).
+const RECORDED_WALKS: u64 = 100;
 
 impl Session {
     /// Measures a series; criterion asks for the iterations, unless the values are counts, which it can only be given
@@ -135,9 +139,11 @@ impl Session {
     }
 
     fn sampling(&self, warm_up: &Iteration, wall: Duration) -> Sampling {
-        let samples = self.arguments.sample_size;
+        let samples = self.arguments.sample_size.unwrap_or(SAMPLE_SIZE);
         if recording::record_directory().is_some() {
             // A fixed number, so that two virtual machines do the same work.
+            let walk = warm_up.walk.is_some() && self.arguments.sample_size.is_none();
+            let samples = if walk { RECORDED_WALKS } else { samples };
             return Sampling { per_sample: 1, samples, iteration: wall };
         }
         // Shorter first calls would end before criterion's own warm-up time.

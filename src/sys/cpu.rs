@@ -2,6 +2,8 @@
 
 use super::sysctl;
 use std::collections::BTreeSet;
+use std::io;
+use std::marker::PhantomData;
 
 /// What /proc/cpuinfo says of the first processor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,6 +40,35 @@ pub fn count() -> Option<usize> {
     Some((0..nix::sched::CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).count())
 }
 
+/// While it lives, the thread that took it runs before every ordinary one (SCHED_FIFO, the lowest of its priorities).
+#[doc(alias = "sched_setscheduler")]
+#[derive(Debug)]
+pub struct Precedence(PhantomData<*const ()>);
+
+impl Precedence {
+    /// Errors: EPERM without CAP_SYS_NICE.
+    pub fn take() -> io::Result<Self> {
+        set_scheduler(libc::SCHED_FIFO, 1).map(|()| Precedence(PhantomData))
+    }
+}
+
+impl Drop for Precedence {
+    fn drop(&mut self) {
+        // It needs no right to become ordinary again.
+        let _ = set_scheduler(libc::SCHED_OTHER, 0);
+    }
+}
+
+fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
+    // SAFETY: sched_param is a plain C structure for which all zeros is a valid value, and lives for as long as the call.
+    let result = unsafe {
+        let mut parameters: libc::sched_param = std::mem::zeroed();
+        parameters.sched_priority = priority;
+        libc::sched_setscheduler(0, policy, &parameters)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// The frequency governors in use, several joined by `+`; none where the kernel does not set the frequency (most
 /// virtual machines).
 pub fn governor() -> Option<String> {
@@ -58,6 +89,20 @@ mod tests {
         let arm = parse("processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n");
         assert_eq!(arm, Cpu { model: Some("implementer 0x41 part 0xd0c".into()), under_hypervisor: false });
         assert_eq!(parse(""), Cpu::default());
+    }
+
+    #[test]
+    fn precedence_ends_with_its_guard() {
+        // SAFETY: reads the policy of this thread.
+        let policy = || unsafe { libc::sched_getscheduler(0) };
+        match Precedence::take() {
+            Ok(precedence) => {
+                assert_eq!(policy(), libc::SCHED_FIFO);
+                drop(precedence);
+                assert_eq!(policy(), libc::SCHED_OTHER);
+            }
+            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EPERM), "{error}"),
+        }
     }
 
     #[test]

@@ -166,10 +166,15 @@ fn make_disks(plan: &Plan) -> Result<Vec<PathBuf>> {
             ("completion_nsec", disk.completion_ns),
             ("hw_queue_depth", u64::from(disk.queue_depth)),
             ("mbps", disk.megabytes_per_second),
+            ("max_sectors", disk.request_kib * 2),
             ("power", 1),
         ];
         for (setting, value) in settings {
             let file = folder.join(setting);
+            if setting == "max_sectors" && !file.exists() {
+                // Before Linux 5.13 the largest request is the kernel's own.
+                continue;
+            }
             std::fs::write(&file, value.to_string()).map_err(|e| Error::io(&format!("write {value} to"), &file, &e))?;
         }
         let index_file = folder.join("index");
@@ -177,8 +182,9 @@ fn make_disks(plan: &Plan) -> Result<Vec<PathBuf>> {
         // The device is nullbINDEX, or has the name of its folder since Linux 6.6.
         let candidates = [format!("/dev/nullb{}", index.trim()), format!("/dev/{name}")];
         let device = candidates.iter().map(PathBuf::from).find(|device| device.exists());
-        devices
-            .push(device.ok_or_else(|| Error::failed(format!("null_blk made no device {}", candidates.join(" or "))))?);
+        let device =
+            device.ok_or_else(|| Error::failed(format!("null_blk made no device {}", candidates.join(" or "))))?;
+        devices.push(device);
     }
     Ok(devices)
 }

@@ -46,7 +46,7 @@ pub(super) struct MachineArguments {
     /// Memory of each guest. Its disks live in it.
     #[arg(long, value_name = "SIZE", default_value = "4GiB")]
     pub(super) memory: String,
-    /// The disk: fast-ssd, sata-ssd, hard-disk, or latency=20us,bandwidth=500,depth=32.
+    /// The disk: fast-ssd, sata-ssd, hard-disk, or latency=20us,bandwidth=500,depth=32,request=128.
     #[arg(long, default_value = PRESETS[0].0)]
     pub(super) disk: String,
     /// Seed of the first round; round i has the one i - 1 above. The same kernel with the same seed gives the same numbers.

@@ -21,8 +21,9 @@ const ARGUMENT: &str = "--fsgauge-background-writer";
 /// Bytes a write.
 const WRITE_BYTES: usize = 64 << 10;
 
-/// The contents are walked through, so that a filesystem finds neither zeros nor equal neighbours.
-const PAYLOAD_BYTES: usize = 4 << 20;
+/// The contents are walked through, so that a filesystem finds neither zeros nor equal neighbours. Larger than what a filesystem
+/// compresses at a time (128 KiB on btrfs), and no larger: each writer makes its own before it is ready.
+const PAYLOAD_BYTES: usize = 1 << 20;
 
 /// When the writer was ready, and the bytes it has written since: what the thread that answers SIGTERM reports. The first
 /// pass belongs to neither, since nothing is measured against it.
