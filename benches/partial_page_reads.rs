@@ -22,8 +22,8 @@ fn start<'a>(place: &'a Place, sizes: &'a Sizes, _parameter: &'a str) -> Result<
         let relation = if place.block_bytes == page_bytes { "equals" } else { "exceeds" };
         remarks.push(format!("control: block size {relation} page size"));
     }
-    Ok(Start::Ready(Box::new(move || {
-        let path = place.directory().join("file");
+    let path = place.directory().join("file");
+    let iterate = move || {
         reads::prepare(&path, sizes.partial_page_file, SEED)?;
         let cache = place.make_cold(std::slice::from_ref(&path), std::slice::from_ref(&path))?;
         let file = reads::open(&path)?;
@@ -50,5 +50,10 @@ fn start<'a>(place: &'a Place, sizes: &'a Sizes, _parameter: &'a str) -> Result<
             remarks: remarks.clone(),
             ..Iteration::default()
         })
+    };
+    Ok(Start::Ready(Box::new(move || {
+        let (mut iteration, remarks) = place.keep_cached(&iterate)?;
+        iteration.remarks.extend(remarks);
+        Ok(iteration)
     })))
 }

@@ -69,7 +69,7 @@ fn a_compressing_filesystem_is_given_data_that_does_not_compress() {
         return;
     }
     run(r#"
-OPT=compress-force=zstd mk btrfs 512M; keep
+alone; OPT=compress-force=zstd mk btrfs 512M; keep
 used() { sync -f "$W/m"; df --output=used -k "$W/m" | tail -1; }
 before=$(used)
 "$STREAMS" --bench --noplot --profile-time 60 'btrfs/1$' >"$W/out" 2>"$W/err" & bench=$!
@@ -94,7 +94,7 @@ fn xfs_with_blocks_below_the_page_size_is_no_control_and_ext4_with_pages_is() {
         return;
     }
     run(r#"
-mk ext4 64M -b 4096; keep
+alone; mk ext4 64M -b 4096; keep
 ends 0 "$READS" --bench --noplot --measurement-time 0.1
 if [ "$(getconf PAGESIZE)" = 4096 ]; then
   is "$(record partial_page_reads/ext4/1024 '.outcome.remarks | index("control: block size equals page size") != null')" true control

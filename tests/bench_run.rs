@@ -11,7 +11,7 @@ fn all_29_ids_run_with_default_settings_and_leave_nothing() {
         return;
     }
     run(r#"
-mk ext4 256M -b 1024
+alone; mk ext4 256M -b 1024
 mkdir "$W/m/work"; head -c 100000 /dev/urandom >"$W/m/work/precious"; echo keep >"$W/m/mine"; keep
 sums=$(sha256sum "$W/m/work/precious" "$W/m/mine"); free=$(df --output=avail "$W/m" | tail -1)
 mounted=$(leaks); mounts=$(cat /proc/self/mounts)

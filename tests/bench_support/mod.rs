@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 /// - `refuses TEXT COMMAND…`: status 2, one line with that text, nothing else said and nothing made in $W/m.
 /// - `says`, `prints`, `never_says PATTERN`: (not) in the last run's stderr, stdout, stderr.
 /// - `record ID JQ`: a value of the last run's record of that id.
+/// - `alone`: for a test that drops caches or reads from a cold one: the cache is the whole machine's, and one test's drops
+///   would spoil another's reads. Held to the script's end, against other checkouts' tests too.
 /// - `nothing_left`: no file but those that `keep` saw, no process that works on $W/m.
 const FUNCTIONS: &str = r#"
 export FSGAUGE_PATH=$W/m FSGAUGE_PROFILE=quick CRITERION_HOME=$W/h
@@ -50,6 +52,7 @@ prints() { grep -qE -- "$1" "$W/out" || fail "stdout does not say: $1"; }
 folder() { local group=${1%%/*} rest=${1#*/}; echo "$CRITERION_HOME/$group/${rest%/*}/${rest##*/}"; }
 record() { jq -c "$2" "$(folder "$1")/${3:-new}/fsgauge.json"; }
 is() { [ "$1" = "$2" ] || fail "${3:-value} is $1, and should be $2"; }
+alone() { exec 9</proc/vmstat; flock 9; }
 keep() { find "$W/m" -print0 | sort -z | xargs -0 -n1 stat -c '%n %F %s' >"$W/kept"; }
 working() { echo "$W/m/" >"$W/pattern"; grep -lsaF -f "$W/pattern" /proc/[0-9]*/cmdline || true; }
 idle() { [ -z "$(working)" ]; }
@@ -61,7 +64,7 @@ nothing_left() {
 
 /// Whether everything that the scripts use is there.
 pub fn can_run(programs: &[&str]) -> bool {
-    is_root() && have(&["unshare", "losetup", "jq"]) && have(programs)
+    is_root() && have(&["unshare", "losetup", "jq", "flock"]) && have(programs)
 }
 
 /// Runs a script with the executables' paths in $PREALLOCATION, $STREAMS, $READS and $LATENCY. It must succeed.
