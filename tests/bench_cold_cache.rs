@@ -3,14 +3,13 @@
 mod bench_support;
 mod common;
 
-use bench_support::{can_run, run};
+use bench_support::run;
 
 #[test]
 fn every_iteration_drops_the_caches_after_a_sync() {
-    if !can_run(&["mkfs.ext4", "strace"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4", "strace"],
+        r#"
 alone; mk ext4 64M; keep
 ends 0 strace -f -y -e trace=write,syncfs,pread64 -e signal=none -o "$W/trace" "$READS" --bench --noplot --measurement-time 0.1
 iterations=$(record partial_page_reads/ext4/1024 .outcome.iterations)
@@ -20,15 +19,15 @@ drops=$(grep -c 'write(.*</proc/sys/vm/drop_caches>, "3", 1) *= 1' "$W/trace")
 # Each comes after a syncfs, with no write to a file in between.
 awk '/syncfs\(/ { synced = 1 } /write\(.*fsgauge-work/ { synced = 0 } /drop_caches>/ { if (!synced) exit 1 }' "$W/trace" || fail "a drop of dirty pages"
 nothing_left
-"#);
+"#,
+    );
 }
 
 #[test]
 fn reads_whose_pages_others_drop_are_made_again_and_fail_where_that_does_not_help() {
-    if !can_run(&["mkfs.ext4", "strace"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4", "strace"],
+        r#"
 alone; mk ext4 64M -b 1024; keep
 drop() { echo 1 >/proc/sys/vm/drop_caches; }
 # As on a slow device: some of the reads take longer, so that nearly all of an iteration's time is between the cold cache and its end.
@@ -51,15 +50,15 @@ is "$(record partial_page_reads/ext4/1024 "$made_again")" true "said in the reco
 ends 0 "$READS" --bench --noplot --measurement-time 0.1
 is "$(record partial_page_reads/ext4/1024 "$made_again")" false "our own drops count"
 nothing_left
-"#);
+"#,
+    );
 }
 
 #[test]
 fn every_preallocation_makes_a_fresh_file_and_is_followed_by_a_sync() {
-    if !can_run(&["mkfs.ext4", "strace"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4", "strace"],
+        r#"
 mk ext4 64M; keep
 ends 0 strace -f -y -e trace=openat,unlink,unlinkat,fallocate,syncfs -e signal=none -o "$W/trace" "$PREALLOCATION" --bench --noplot --measurement-time 0.1 ext4/fallocate
 iterations=$(record preallocation/ext4/fallocate .outcome.iterations)
@@ -72,15 +71,15 @@ awk '/openat\(.*\/fallocate", .*O_CREAT\|O_EXCL/ { fresh = 1 }
 # A filter prepares its own data only.
 if grep -E 'O_CREAT' "$W/trace" | grep "$W/m" | grep -vE '/fallocate"|/\.fsgauge-probe-|/fsgauge-made-this-directory"'; then fail "made other files"; fi
 nothing_left
-"#);
+"#,
+    );
 }
 
 #[test]
 fn listing_touches_nothing_and_a_filter_that_selects_nothing_neither() {
-    if !can_run(&["mkfs.ext4", "strace"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4", "strace"],
+        r#"
 mk ext4 64M; keep
 for bench in "$PREALLOCATION" "$STREAMS" "$READS" "$LATENCY"; do
   for arguments in "--list" "--list --format terse" "nothing_has_this_name"; do
@@ -94,15 +93,15 @@ done
 cp "$PREALLOCATION" "$W/bench"; chmod 755 "$W" "$W/bench"
 setpriv --reuid=65534 --regid=65534 --clear-groups "$W/bench" --bench --list | grep -c ': benchmark$' >"$W/count" || fail "needs root"
 nothing_left
-"#);
+"#,
+    );
 }
 
 #[test]
 fn test_mode_runs_each_benchmark_once_without_a_cold_cache_or_a_lock() {
-    if !can_run(&["mkfs.ext4", "strace"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4", "strace"],
+        r#"
 mk ext4 64M; keep
 for bench in "$PREALLOCATION" "$STREAMS" "$READS" "$LATENCY"; do
   # As cargo test does, without --bench; FSGAUGE_CACHE is not even looked at.
@@ -121,15 +120,15 @@ nothing_left
 ls -A "$(dirname "$(dirname "$(dirname "$READS")")")" >"$W/before"
 ends 0 env -u FSGAUGE_PATH "$READS"
 ls -A "$(dirname "$(dirname "$(dirname "$READS")")")" | diff "$W/before" - >&2 || fail "left something in target/"
-"#);
+"#,
+    );
 }
 
 #[test]
 fn without_the_right_to_drop_caches_auto_takes_fadvise_and_the_record_says_so() {
-    if !can_run(&["mkfs.ext4", "setpriv"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4", "setpriv"],
+        r#"
 alone; chmod 755 "$W"; mkdir "$W/bin"; cp "$READS" "$W/bin/reads"; cp "$LATENCY" "$W/bin/latency"; mkdir -m 777 "$W/h"
 mk ext4 64M; mkdir "$W/m/own"; chown 65534 "$W/m/own"; keep
 export FSGAUGE_PATH=$W/m/own
@@ -149,15 +148,15 @@ nothing_left
 mount --bind /proc/sys /proc/sys; mount -o remount,ro,bind /proc/sys
 rm -rf "$W/h"; check env
 nothing_left
-"#);
+"#,
+    );
 }
 
 #[test]
 fn a_remount_asked_for_by_name_unmounts_for_every_iteration_and_keeps_the_mount_as_it_was() {
-    if !can_run(&["mkfs.ext4", "mkfs.btrfs", "strace"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4", "mkfs.btrfs", "strace"],
+        r#"
 alone
 for fs in ext4 btrfs; do
   case $fs in ext4) OPT=noatime,nodelalloc,commit=7 mk ext4 64M ;; btrfs) OPT=compress-force=zstd:5 mk btrfs 128M ;; esac
@@ -171,5 +170,6 @@ for fs in ext4 btrfs; do
   is "$(grep -F " $W/m " /proc/self/mounts)" "$before" "the mount"
   nothing_left; un; is "$(leaks)" "" "what is left"
 done
-"#);
+"#,
+    );
 }

@@ -3,14 +3,13 @@
 mod bench_support;
 mod common;
 
-use bench_support::{can_run, run};
+use bench_support::run;
 
 #[test]
 fn all_29_ids_run_with_default_settings_and_leave_nothing() {
-    if !can_run(&["mkfs.ext4"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4"],
+        r#"
 alone; mk ext4 256M -b 1024
 mkdir "$W/m/work"; head -c 100000 /dev/urandom >"$W/m/work/precious"; echo keep >"$W/m/mine"; keep
 sums=$(sha256sum "$W/m/work/precious" "$W/m/mine"); free=$(df --output=avail "$W/m" | tail -1)
@@ -71,15 +70,15 @@ grep -q 'throughput (extents a stream) against the number of streams' "$W/all" |
 grep -q 'in competition with 6 background writers' "$W/all" || fail "no table of operations"
 grep -qE '^E read rate .* MB/s  x [0-9.]+' "$W/all" || fail "no factor against idle"
 un; is "$(leaks)" "" "what is left"
-"#);
+"#,
+    );
 }
 
 #[test]
 fn equal_extents_are_said_to_be_equal_with_plots_on_and_off() {
-    if !can_run(&["mkfs.ext4"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4"],
+        r#"
 mk ext4 64M; keep
 ids='ext4/fallocate$'
 for plots in --verbose --noplot; do
@@ -95,15 +94,15 @@ done
 [ -s "$W/h/preallocation_extents/ext4/fallocate/report/index.html" ] || fail "no page"
 is "$(jq -c '[.times, .iters] | transpose | map(.[0] / .[1]) | unique | length' "$(folder preallocation_extents/ext4/fallocate)/new/sample.json")" 1 "different samples"
 nothing_left
-"#);
+"#,
+    );
 }
 
 #[test]
 fn baselines_behave_as_criterions_users_expect() {
-    if !can_run(&["mkfs.ext4"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4"],
+        r#"
 mk ext4 64M; keep
 bench() { ends "$1" "$PREALLOCATION" --bench --noplot --measurement-time 0.1 "${@:2}"; }
 bench 0 --save-baseline v6.1 'preallocation/ext4/(posix_)?fallocate'
@@ -135,15 +134,15 @@ is "$(sha256sum "$(folder preallocation/ext4/fallocate)/new/sample.json")" "$bef
 # Criterion's own short sampling.
 bench 0 --quick 'ext4/fallocate'
 nothing_left
-"#);
+"#,
+    );
 }
 
 #[test]
 fn damaged_results_are_never_taken_for_a_comparison_and_unstored_ones_fail_the_run() {
-    if !can_run(&["mkfs.ext4"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4"],
+        r#"
 mk ext4 64M; keep
 bench() { ends "$1" "$PREALLOCATION" --bench --noplot --measurement-time 0.1 "${@:2}" ext4/fallocate; }
 bench 0 --save-baseline a
@@ -167,15 +166,15 @@ got=0; CRITERION_HOME=$W/small "$PREALLOCATION" --bench --noplot --measurement-t
 is $got 1 "status where results cannot be stored"
 is "$(tail -n 1 "$W/err" | grep -c '^fsgauge: ')" 1 "lines that say why"
 nothing_left
-"#);
+"#,
+    );
 }
 
 #[test]
 fn several_targets_in_one_run_stand_side_by_side() {
-    if !can_run(&["mkfs.ext4", "mkfs.ext2"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4", "mkfs.ext2"],
+        r#"
 mk ext4 64M; keep; m=$W/m; mkdir "$W/two"; truncate -s 64M "$W/images/two.img"; mkfs.ext2 -q -F "$W/images/two.img"
 mount -o loop "$W/images/two.img" "$W/two"
 export FSGAUGE_PATH=with=$W/m:$W/two
@@ -191,15 +190,15 @@ done
 [ ! -e "$W/h/preallocation/ext2/fallocate/both" ] || fail "what is unsupported has a number"
 is "$(ls -A "$W/two")" lost+found "the other directory"; nothing_left
 umount "$W/two"
-"#);
+"#,
+    );
 }
 
 #[test]
 fn a_reader_that_goes_away_ends_the_run_without_a_trace() {
-    if !can_run(&["mkfs.ext4"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4"],
+        r#"
 mk ext4 64M; keep; : >"$W/out"
 set +o pipefail
 "$PREALLOCATION" --bench --noplot --measurement-time 0.1 'ext4/fallocate|write_8k' 2>"$W/err" | head -1 >"$W/line"
@@ -207,5 +206,6 @@ is "$(wc -l <"$W/line")" 1; check_text; nothing_left
 "$PREALLOCATION" --bench --noplot --measurement-time 0.1 'ext4/fallocate' 2>"$W/err" >/dev/full && fail "status 0 with a full stdout"
 grep -q "^fsgauge: cannot write to stdout: No space left" "$W/err" || fail "does not say what failed"; check_text; nothing_left
 for i in 1 2 3; do "$LATENCY" --bench --list 2>>"$W/err" | true; done; check_text
-"#);
+"#,
+    );
 }

@@ -1,7 +1,7 @@
 //! What the tests of the bench executables share: a script that runs them on loop mounts, and what every run must keep to.
 #![allow(dead_code)]
 
-use super::common::{bench, have, in_namespace, is_root, text};
+use super::common::{bench, have, is_root, must_succeed};
 use std::path::{Path, PathBuf};
 
 /// Functions for the scripts, besides those of `common`. A run's output is in $W/out and $W/err.
@@ -62,13 +62,12 @@ nothing_left() {
 }
 "#;
 
-/// Whether everything that the scripts use is there.
-pub fn can_run(programs: &[&str]) -> bool {
-    is_root() && have(&["unshare", "losetup", "jq", "flock"]) && have(programs)
-}
-
-/// Runs a script with the executables' paths in $PREALLOCATION, $STREAMS, $READS and $LATENCY. It must succeed.
-pub fn run(script: &str) -> String {
+/// Runs a script with the executables' paths in $PREALLOCATION, $STREAMS, $READS and $LATENCY. It must succeed. Skipped where
+/// this is not root, or one of `programs` or of those that every script uses is missing.
+pub fn run(programs: &[&str], script: &str) {
+    if !(is_root() && have(&["unshare", "losetup", "jq", "flock"]) && have(programs)) {
+        return;
+    }
     let names = [
         ("PREALLOCATION", "preallocation"),
         ("STREAMS", "interleaved_streams"),
@@ -77,7 +76,5 @@ pub fn run(script: &str) -> String {
     ];
     let paths: Vec<(&str, PathBuf)> = names.into_iter().map(|(variable, name)| (variable, bench(name))).collect();
     let variables: Vec<(&str, &Path)> = paths.iter().map(|(variable, path)| (*variable, path.as_path())).collect();
-    let output = in_namespace(&format!("{FUNCTIONS}{script}"), &variables);
-    assert!(output.status.success(), "{script}\n{}{}", text(&output.stdout), text(&output.stderr));
-    text(&output.stdout)
+    must_succeed(&format!("{FUNCTIONS}{script}"), &variables);
 }
