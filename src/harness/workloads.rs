@@ -1,8 +1,9 @@
 //! The table of workloads: their groups, parameters and needs. A new workload is one entry here, one file of timed
 //! code and one bench.
 
-use super::profile::Sizes;
+use super::profile::{PerProfile, Profile, Sizes};
 use crate::record::Unit;
+use crate::units::{GIB, MIB};
 use crate::workload::{interleaved_streams, operation_latency, partial_page_reads, preallocation, tree};
 
 /// One criterion group of a workload. All groups of a workload are fed by the same iterations.
@@ -25,12 +26,21 @@ pub struct Workload {
     pub version: u32,
     /// Its groups, in the order in which they run. The first is measured, the others use its iterations.
     pub groups: &'static [Group],
+    /// How much an iteration does, in the unit that the workload's own comment names.
+    pub amount: PerProfile<u64>,
     /// The last part of its ids.
-    pub parameters: fn(&Sizes) -> Vec<String>,
+    pub parameters: fn(Profile) -> Vec<String>,
     /// Whether it starts from a cold cache: it is skipped where no cache can be made cold.
     pub needs_cold_cache: bool,
     /// Largest space it takes at any time: bytes and inodes.
     pub space: fn(&Sizes) -> (u64, u64),
+}
+
+impl Workload {
+    /// Its sizes and counts in a profile.
+    pub fn sizes(&self, profile: Profile) -> Sizes {
+        profile.sizes(self.amount.of(profile))
+    }
 }
 
 const fn time(name: &'static str, throughput: bool) -> Group {
@@ -45,17 +55,21 @@ fn numbers(numbers: &[u32]) -> Vec<String> {
     numbers.iter().map(u32::to_string).collect()
 }
 
-/// Small writes to several files in turn.
+/// Small writes to several files in turn. Amount: bytes of all files together. Published: 16 MiB over 1 and 2 streams.
 pub const INTERLEAVED_STREAMS: Workload = Workload {
     name: "interleaved_streams",
     version: interleaved_streams::VERSION,
     groups: &[time("interleaved_streams", true), extents("interleaved_streams_extents")],
-    parameters: |sizes| numbers(sizes.streams),
+    amount: PerProfile { test: MIB, quick: 8 * MIB, standard: 128 * MIB, published: 16 * MIB },
+    parameters: |profile| {
+        let streams = &interleaved_streams::STREAMS;
+        numbers(if profile == Profile::Published { &streams[..2] } else { streams })
+    },
     needs_cold_cache: false,
-    space: |sizes| (sizes.interleaved_streams, 16),
+    space: |sizes| (sizes.amount, 16),
 };
 
-/// A walk of a tree, each operation on its own clock, idle and against writers.
+/// A walk of a tree, each operation on its own clock, idle and against writers. Amount: files of the tree.
 pub const OPERATION_LATENCY: Workload = Workload {
     name: "operation_latency",
     version: operation_latency::VERSION,
@@ -66,6 +80,7 @@ pub const OPERATION_LATENCY: Workload = Workload {
         time("operation_latency_first_byte", false),
         time("operation_latency_read_rate", true),
     ],
+    amount: PerProfile { test: 12, quick: 120, standard: 600, published: 3_000 },
     parameters: |_| numbers(&operation_latency::WRITERS),
     needs_cold_cache: true,
     space: |sizes| {
@@ -78,24 +93,26 @@ pub const OPERATION_LATENCY: Workload = Workload {
     },
 };
 
-/// Random reads of pages that are only partly up to date.
+/// Random reads of pages that are only partly up to date. Amount: bytes of the file. Published: 512 MiB.
 pub const PARTIAL_PAGE_READS: Workload = Workload {
     name: "partial_page_reads",
     version: partial_page_reads::VERSION,
     groups: &[time("partial_page_reads", false)],
+    amount: PerProfile { test: MIB, quick: 4 * MIB, standard: 16 * MIB, published: 512 * MIB },
     parameters: |_| vec![partial_page_reads::IO_BYTES.to_string()],
     needs_cold_cache: true,
-    space: |sizes| (sizes.partial_page_file, 16),
+    space: |sizes| (sizes.amount, 16),
 };
 
-/// Allocating and zeroing a file.
+/// Allocating and zeroing a file. Amount: its bytes. Published: 1 GiB.
 pub const PREALLOCATION: Workload = Workload {
     name: "preallocation",
     version: preallocation::VERSION,
     groups: &[time("preallocation", true), extents("preallocation_extents")],
+    amount: PerProfile { test: MIB, quick: 16 * MIB, standard: 64 * MIB, published: GIB },
     parameters: |_| preallocation::Method::ALL.iter().map(|method| method.name().to_owned()).collect(),
     needs_cold_cache: false,
-    space: |sizes| (sizes.preallocation, 16),
+    space: |sizes| (sizes.amount, 16),
 };
 
 /// All workloads, in the order in which cargo runs their executables (by name).
@@ -117,11 +134,11 @@ pub struct Planned {
 }
 
 /// Every benchmark of a workload on these labels, in the order in which they run.
-pub fn plan(workload: &'static Workload, sizes: &Sizes, labels: &[String]) -> Vec<Planned> {
+pub fn plan(workload: &'static Workload, profile: Profile, labels: &[String]) -> Vec<Planned> {
     let mut planned = Vec::new();
     for (index, group) in workload.groups.iter().enumerate() {
         for label in labels {
-            for parameter in (workload.parameters)(sizes) {
+            for parameter in (workload.parameters)(profile) {
                 let id = format!("{}/{label}/{parameter}", group.name);
                 planned.push(Planned { workload: workload.name, group: index, label: label.clone(), parameter, id });
             }
@@ -138,14 +155,12 @@ pub fn of_group(plan: &[Planned], group: usize) -> Vec<Planned> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::profile::Profile;
-
     #[test]
     fn ids_are_those_of_the_contract() {
         let labels = ["ext4".to_owned()];
         let ids: Vec<String> = ALL
             .iter()
-            .flat_map(|workload| plan(workload, &Profile::Standard.sizes(), &labels))
+            .flat_map(|workload| plan(workload, Profile::Standard, &labels))
             .map(|planned| planned.id)
             .collect();
         assert_eq!(ids.len(), 29);
@@ -163,6 +178,18 @@ mod tests {
         ] {
             assert!(ids.contains(&id.to_owned()), "{id} is not in {ids:?}");
         }
+    }
+
+    #[test]
+    fn published_is_what_was_published() {
+        let amount = |workload: &Workload| workload.sizes(Profile::Published).amount;
+        assert_eq!(amount(&PREALLOCATION), 1 << 30);
+        assert_eq!(
+            (amount(&INTERLEAVED_STREAMS), (INTERLEAVED_STREAMS.parameters)(Profile::Published).join(" ")),
+            (16 << 20, "1 2".to_owned())
+        );
+        assert_eq!(partial_page_reads::counts(amount(&PARTIAL_PAGE_READS)), (300_000, 100_000));
+        assert_eq!(OPERATION_LATENCY.sizes(Profile::Published).latency_interval.as_secs(), 30);
     }
 
     #[test]
