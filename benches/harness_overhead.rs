@@ -16,7 +16,7 @@ use fsgauge::sys::page_cache::sync_filesystem;
 use fsgauge::units::MIB;
 use fsgauge::workload::operation_latency::{self as latency, Operation};
 use fsgauge::workload::preallocation::{self, Method};
-use fsgauge::workload::{interleaved_streams, partial_page_reads as reads, payload, tree};
+use fsgauge::workload::{fsync_append, interleaved_streams, partial_page_reads as reads, payload, tree};
 use fsgauge::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -56,6 +56,10 @@ fn iterate(work: &[String]) -> Result<()> {
             let known = Method::ALL.into_iter().find(|known| known.name() == method);
             let method = known.ok_or_else(|| Error::refused(format!("`{method}` is no method")))?;
             vec![preallocation::iterate(method, Path::new(file), number(bytes)?)?.elapsed.as_nanos()]
+        }
+        ["fsync_append", file, appends] => {
+            let data = payload::incompressible(MIB as usize, SEED);
+            vec![fsync_append::iterate(Path::new(file), number(appends)?, &data)?.elapsed.as_nanos()]
         }
         ["interleaved_streams", directory, streams, bytes] => {
             let data = payload::incompressible(MIB as usize, SEED);
@@ -116,6 +120,7 @@ fn measure(pairs: usize, for_real: bool) -> Result<()> {
         "| timed code | reference, median | fsgauge / reference, median | quartiles | fastest / fastest |\n|---|---|---|---|---|"
     );
     bench.preallocation(profile)?;
+    bench.fsync_append(profile)?;
     bench.interleaved_streams(profile)?;
     bench.partial_page_reads(profile)?;
     bench.operation_latency(profile)?;
@@ -205,6 +210,12 @@ impl Bench {
             self.compare(&[format!("preallocation, {}", method.name())], &work, &|| remove(Path::new(&file)))?;
         }
         Ok(())
+    }
+
+    fn fsync_append(&self, profile: Profile) -> Result<()> {
+        let file = self.path("log");
+        let work = ["fsync_append", &file, &workloads::FSYNC_APPEND.sizes(profile).amount.to_string()];
+        self.compare(&["fsync_append, 4096".to_owned()], &work, &|| remove(Path::new(&file)))
     }
 
     fn interleaved_streams(&self, profile: Profile) -> Result<()> {

@@ -54,7 +54,7 @@ nothing_left
 fn cargo_test_runs_the_benches_without_the_variable() {
     run_with_cargo(
         r#"
-for name in preallocation interleaved_streams partial_page_reads operation_latency; do
+for name in preallocation fsync_append interleaved_streams partial_page_reads operation_latency; do
   ends 0 env -u FSGAUGE_PATH -u FSGAUGE_PROFILE timeout 30 "${CARGO:-cargo}" test --quiet --bench $name
   prints '^Success$'
 done

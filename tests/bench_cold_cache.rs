@@ -81,7 +81,7 @@ fn listing_touches_nothing_and_a_filter_that_selects_nothing_neither() {
         &["mkfs.ext4", "strace"],
         r#"
 mk ext4 64M; keep
-for bench in "$PREALLOCATION" "$STREAMS" "$READS" "$LATENCY"; do
+for bench in "$PREALLOCATION" "$APPEND" "$STREAMS" "$READS" "$LATENCY"; do
   for arguments in "--list" "--list --format terse" "nothing_has_this_name"; do
     ends 0 timeout 20 strace -f -e trace=%file,mount,umount2,bind -o "$W/trace" "$bench" --bench $arguments
     if grep -F "\"$W/m" "$W/trace" || grep -E 'mount|bind\(|drop_caches' "$W/trace" | grep -v mountinfo; then fail "$arguments touched something"; fi
@@ -103,7 +103,7 @@ fn test_mode_runs_each_benchmark_once_without_a_cold_cache_or_a_lock() {
         &["mkfs.ext4", "strace"],
         r#"
 mk ext4 64M; keep
-for bench in "$PREALLOCATION" "$STREAMS" "$READS" "$LATENCY"; do
+for bench in "$PREALLOCATION" "$APPEND" "$STREAMS" "$READS" "$LATENCY"; do
   # As cargo test does, without --bench; FSGAUGE_CACHE is not even looked at.
   ends 0 strace -f -y -e trace=umount2,mount,bind,write -e signal=none -o "$W/trace" env FSGAUGE_CACHE=remount "$bench"
   if grep -E 'umount2|mount\(|bind\(|drop_caches' "$W/trace"; then fail "unmounts, locks or drops caches"; fi

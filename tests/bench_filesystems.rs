@@ -42,6 +42,8 @@ is "$(record preallocation/tmpfs/write_8k .outcome.extents)" null "extents"
 [ -s "$W/h/preallocation/tmpfs/write_8k/report/index.html" ] || fail "no page"
 ends 0 "$STREAMS" --bench --noplot --measurement-time 0.1 '/2$'
 says "skipped interleaved_streams_extents/tmpfs/2: tmpfs has no extent map"
+ends 0 "$APPEND" --bench --noplot
+is "$(grep -c 'skipped fsync_append.*/tmpfs/4096: tmpfs keeps its only copy in the page cache, so fdatasync does nothing' "$W/err")" 2 "skipped"
 for bench in "$READS" "$LATENCY"; do
   ends 0 "$bench" --bench --noplot
   is "$(grep -c 'skipped .*/tmpfs/.*: tmpfs keeps its only copy in the page cache, so it is never cold' "$W/err")" "$("$bench" --bench --list | grep -c benchmark)" "skipped"

@@ -16,7 +16,7 @@ sums=$(sha256sum "$W/m/work/precious" "$W/m/mine"); free=$(df --output=avail "$W
 mounted=$(leaks); mounts=$(cat /proc/self/mounts)
 # At least two iterations a sample: 100 samples are 200 consecutive iterations of every workload.
 samples=${FSGAUGE_TEST_SAMPLES:-10}
-for bench in "$STREAMS" "$LATENCY" "$READS" "$PREALLOCATION"; do
+for bench in "$APPEND" "$STREAMS" "$LATENCY" "$READS" "$PREALLOCATION"; do
   ends 0 "$bench" --bench --noplot --save-baseline one --sample-size "$samples"
   cat "$W/out" >>"$W/all"
   says "^fsgauge: ext4 on $W/m: ext4 \(rw,.*\), 1 KiB blocks, Linux $(uname -r), profile quick, cold cache by drop_caches"
@@ -36,15 +36,16 @@ is "$(leaks)" "$mounted" "loop devices"; is "$(cat /proc/self/mounts)" "$mounts"
 # The ids that ran are those that are listed, and those of the contract.
 { for method in posix_fallocate fallocate mmap_memset write_4k write_8k; do
     echo preallocation/ext4/$method; echo preallocation_extents/ext4/$method; done
+  echo fsync_append/ext4/4096; echo fsync_append_extents/ext4/4096
   for streams in 1 2 4 8; do echo interleaved_streams/ext4/$streams; echo interleaved_streams_extents/ext4/$streams; done
   echo partial_page_reads/ext4/1024
   for group in readdir lstat open first_byte read_rate; do
     echo operation_latency_$group/ext4/0; echo operation_latency_$group/ext4/6; done; } | sort >"$W/contract"
-is "$(wc -l <"$W/contract")" 29 "ids of the contract"
+is "$(wc -l <"$W/contract")" 31 "ids of the contract"
 sort "$W/listed" | diff "$W/contract" - >&2 || fail "listed ids"
 for slot in new one; do
   find "$W/h" -path "*/$slot/benchmark.json" -exec jq -r .full_id {} + | sort | diff "$W/contract" - >&2 || fail "ids in $slot/"
-  find "$W/h" -path "*/$slot/estimates.json" | wc -l | grep -qx 29 || fail "estimates in $slot/"
+  find "$W/h" -path "*/$slot/estimates.json" | wc -l | grep -qx 31 || fail "estimates in $slot/"
   find "$W/h" -path "*/$slot/fsgauge.json" -exec jq -r .id {} + | sort | diff "$W/contract" - >&2 || fail "records in $slot/"
 done
 # Bounded, although an iteration with its set-up takes long.
@@ -60,6 +61,8 @@ is "$(record preallocation/ext4/posix_fallocate .outcome.bytes_per_iteration)" 1
 is "$(record preallocation_extents/ext4/write_4k .outcome.unit)" '"extents"'
 is "$(record preallocation_extents/ext4/write_4k '.outcome.extents | (.physical | length) == (.raw | length) and all(.raw[]; . >= 1)')" true
 is "$(record interleaved_streams_extents/ext4/8 '.outcome.iterations as $n | (.outcome.extents.physical | length) == $n')" true
+is "$(record fsync_append/ext4/4096 '.outcome | [.operations_per_iteration, .bytes_per_iteration, .bytes_per_second, .workload]')" '[64,262144,null,"fsync_append"]'
+is "$(record fsync_append_extents/ext4/4096 '.outcome.iterations as $n | (.outcome.extents.physical | length) == $n')" true
 is "$(record partial_page_reads/ext4/1024 '.outcome.block_and_page_bytes')" "[1024,$(getconf PAGESIZE)]"
 is "$(record partial_page_reads/ext4/1024 '[.outcome.device_read_sectors_before[]] | add')" 0 "sectors read during the writes"
 is "$(record partial_page_reads/ext4/1024 '(.outcome.remarks // []) | any(startswith("control"))')" false "called a control"

@@ -4,7 +4,7 @@
 use super::profile::{PerProfile, Profile, Sizes};
 use crate::record::Unit;
 use crate::units::{GIB, MIB};
-use crate::workload::{interleaved_streams, operation_latency, partial_page_reads, preallocation, tree};
+use crate::workload::{fsync_append, interleaved_streams, operation_latency, partial_page_reads, preallocation, tree};
 
 /// One criterion group of a workload. All groups of a workload are fed by the same iterations.
 #[derive(Debug, PartialEq)]
@@ -54,6 +54,18 @@ const fn extents(name: &'static str) -> Group {
 fn numbers(numbers: &[u32]) -> Vec<String> {
     numbers.iter().map(u32::to_string).collect()
 }
+
+/// A log that is synced after each append. Amount: appends. No program was published; 4,096 fill a segment of PostgreSQL's log
+/// (16 MiB), 1,000 are SQLite's log when it is checkpointed (1,000 pages), and 64 take a second where a sync takes one ms.
+pub const FSYNC_APPEND: Workload = Workload {
+    name: "fsync_append",
+    version: fsync_append::VERSION,
+    groups: &[time("fsync_append", false), extents("fsync_append_extents")],
+    amount: PerProfile { test: 4, quick: 64, standard: 1_000, published: 4_096 },
+    parameters: |_| vec![fsync_append::APPEND_BYTES.to_string()],
+    needs_cold_cache: false,
+    space: |sizes| (sizes.amount * fsync_append::APPEND_BYTES as u64, 16),
+};
 
 /// Small writes to several files in turn. Amount: bytes of all files together. Published: 16 MiB over 1 and 2 streams.
 pub const INTERLEAVED_STREAMS: Workload = Workload {
@@ -116,7 +128,8 @@ pub const PREALLOCATION: Workload = Workload {
 };
 
 /// All workloads, in the order in which cargo runs their executables (by name).
-pub const ALL: [&Workload; 4] = [&INTERLEAVED_STREAMS, &OPERATION_LATENCY, &PARTIAL_PAGE_READS, &PREALLOCATION];
+pub const ALL: [&Workload; 5] =
+    [&FSYNC_APPEND, &INTERLEAVED_STREAMS, &OPERATION_LATENCY, &PARTIAL_PAGE_READS, &PREALLOCATION];
 
 /// One benchmark of the plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -163,13 +176,15 @@ mod tests {
             .flat_map(|workload| plan(workload, Profile::Standard, &labels))
             .map(|planned| planned.id)
             .collect();
-        assert_eq!(ids.len(), 29);
+        assert_eq!(ids.len(), 31);
         for id in [
             "preallocation/ext4/posix_fallocate",
             "preallocation/ext4/fallocate",
             "preallocation/ext4/mmap_memset",
             "preallocation/ext4/write_4k",
             "preallocation_extents/ext4/write_8k",
+            "fsync_append/ext4/4096",
+            "fsync_append_extents/ext4/4096",
             "interleaved_streams/ext4/8",
             "interleaved_streams_extents/ext4/1",
             "partial_page_reads/ext4/1024",

@@ -62,7 +62,7 @@ nothing_left() {
 }
 "#;
 
-/// Runs a script with the executables' paths in $PREALLOCATION, $STREAMS, $READS and $LATENCY. It must succeed. Skipped where
+/// Runs a script with the executables' paths in $PREALLOCATION, $APPEND, $STREAMS, $READS and $LATENCY. It must succeed. Skipped where
 /// this is not root, or one of `programs` or of those that every script uses is missing.
 pub fn run(programs: &[&str], script: &str) {
     if !(is_root() && have(&["unshare", "losetup", "jq", "flock"]) && have(programs)) {
@@ -70,6 +70,7 @@ pub fn run(programs: &[&str], script: &str) {
     }
     let names = [
         ("PREALLOCATION", "preallocation"),
+        ("APPEND", "fsync_append"),
         ("STREAMS", "interleaved_streams"),
         ("READS", "partial_page_reads"),
         ("LATENCY", "operation_latency"),
