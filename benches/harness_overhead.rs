@@ -9,13 +9,14 @@
 //! nobody disturbed, then say more, and their ratio stands beside it. Caches are warm wherever the work reads: the work is least there, and
 //! whatever fsgauge adds shows most. Beside it, where fio is installed, throughput of the same patterns over fio's.
 
-use fsgauge::harness::profile::{Profile, SEED, Sizes};
+use fsgauge::harness::profile::{Profile, SEED};
 use fsgauge::harness::settings::Settings;
+use fsgauge::harness::workloads;
 use fsgauge::sys::page_cache::sync_filesystem;
 use fsgauge::units::MIB;
 use fsgauge::workload::operation_latency::{self as latency, Operation};
 use fsgauge::workload::preallocation::{self, Method};
-use fsgauge::workload::{interleaved_streams, partial_page_reads as reads, payload, tree};
+use fsgauge::workload::{fsync_append, interleaved_streams, partial_page_reads as reads, payload, tree};
 use fsgauge::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -55,6 +56,10 @@ fn iterate(work: &[String]) -> Result<()> {
             let known = Method::ALL.into_iter().find(|known| known.name() == method);
             let method = known.ok_or_else(|| Error::refused(format!("`{method}` is no method")))?;
             vec![preallocation::iterate(method, Path::new(file), number(bytes)?)?.elapsed.as_nanos()]
+        }
+        ["fsync_append", file, appends] => {
+            let data = payload::incompressible(MIB as usize, SEED);
+            vec![fsync_append::iterate(Path::new(file), number(appends)?, &data)?.elapsed.as_nanos()]
         }
         ["interleaved_streams", directory, streams, bytes] => {
             let data = payload::incompressible(MIB as usize, SEED);
@@ -109,15 +114,16 @@ fn measure(pairs: usize, for_real: bool) -> Result<()> {
         pairs: if for_real { pairs } else { 1 },
         folder,
     };
-    let sizes = if for_real { Profile::Standard.sizes() } else { Profile::Test.sizes() };
+    let profile = if for_real { Profile::Standard } else { Profile::Test };
     println!("{} pairs each on {}, warm caches\n", bench.pairs, place.display());
     println!(
         "| timed code | reference, median | fsgauge / reference, median | quartiles | fastest / fastest |\n|---|---|---|---|---|"
     );
-    bench.preallocation(&sizes)?;
-    bench.interleaved_streams(&sizes)?;
-    bench.partial_page_reads(&sizes)?;
-    bench.operation_latency(&sizes)?;
+    bench.preallocation(profile)?;
+    bench.fsync_append(profile)?;
+    bench.interleaved_streams(profile)?;
+    bench.partial_page_reads(profile)?;
+    bench.operation_latency(profile)?;
     if for_real { bench.beside_fio() } else { Ok(()) }
 }
 
@@ -195,46 +201,53 @@ impl Bench {
         Ok(())
     }
 
-    fn preallocation(&self, sizes: &Sizes) -> Result<()> {
+    fn preallocation(&self, profile: Profile) -> Result<()> {
         let native = preallocation::fallocate_supported(self.folder.path())?;
+        let bytes = workloads::PREALLOCATION.sizes(profile).amount.to_string();
         for method in Method::ALL.into_iter().filter(|method| native || *method != Method::Fallocate) {
             let file = self.path("file");
-            let work = ["preallocation", method.name(), &file, &sizes.preallocation.to_string()];
+            let work = ["preallocation", method.name(), &file, &bytes];
             self.compare(&[format!("preallocation, {}", method.name())], &work, &|| remove(Path::new(&file)))?;
         }
         Ok(())
     }
 
-    fn interleaved_streams(&self, sizes: &Sizes) -> Result<()> {
-        for streams in sizes.streams {
+    fn fsync_append(&self, profile: Profile) -> Result<()> {
+        let file = self.path("log");
+        let work = ["fsync_append", &file, &workloads::FSYNC_APPEND.sizes(profile).amount.to_string()];
+        self.compare(&["fsync_append, 4096".to_owned()], &work, &|| remove(Path::new(&file)))
+    }
+
+    fn interleaved_streams(&self, profile: Profile) -> Result<()> {
+        let bytes = workloads::INTERLEAVED_STREAMS.sizes(profile).amount.to_string();
+        for streams in interleaved_streams::STREAMS {
             let directory = self.path("");
-            let work =
-                ["interleaved_streams", &directory, &streams.to_string(), &sizes.interleaved_streams.to_string()];
+            let work = ["interleaved_streams", &directory, &streams.to_string(), &bytes];
             self.compare(&[format!("interleaved_streams, {streams}")], &work, &|| {
-                (1..=*streams).try_for_each(|stream| remove(&self.folder.path().join(format!("stream-{stream}"))))
+                (1..=streams).try_for_each(|stream| remove(&self.folder.path().join(format!("stream-{stream}"))))
             })?;
         }
         Ok(())
     }
 
-    fn partial_page_reads(&self, sizes: &Sizes) -> Result<()> {
+    fn partial_page_reads(&self, profile: Profile) -> Result<()> {
         let (file, write_offsets, read_offsets) = (self.path("file"), self.path("writes"), self.path("reads"));
-        reads::prepare(Path::new(&file), sizes.partial_page_file, SEED)?;
-        let offsets = |count: u32, seed| {
-            payload::random_offsets(u64::from(count), sizes.partial_page_file, reads::IO_BYTES as u64, seed)
-        };
-        write_numbers(Path::new(&write_offsets), &offsets(sizes.partial_page_writes, SEED))?;
+        let file_bytes = workloads::PARTIAL_PAGE_READS.sizes(profile).amount;
+        let (writes, reads) = reads::counts(file_bytes);
+        reads::prepare(Path::new(&file), file_bytes, SEED)?;
+        let offsets = |count, seed| payload::random_offsets(count, file_bytes, reads::IO_BYTES as u64, seed);
+        write_numbers(Path::new(&write_offsets), &offsets(writes, SEED))?;
         // More reads than the profile has: 3,125 warm ones are over in a millisecond.
-        write_numbers(Path::new(&read_offsets), &offsets(sizes.partial_page_reads * 32, SEED + 1))?;
+        write_numbers(Path::new(&read_offsets), &offsets(reads * 32, SEED + 1))?;
         let work = ["partial_page_reads", &file, &write_offsets, &read_offsets];
         self.compare(&["partial_page_reads, 1024".to_owned()], &work, &|| Ok(()))?;
         [file, write_offsets, read_offsets].iter().try_for_each(|file| remove(Path::new(file)))
     }
 
-    fn operation_latency(&self, sizes: &Sizes) -> Result<()> {
+    fn operation_latency(&self, profile: Profile) -> Result<()> {
         let root = self.path("tree");
         std::fs::create_dir(&root).map_err(|e| Error::io("create", Path::new(&root), &e))?;
-        tree::plan(&sizes.tree).generate(Path::new(&root), &mut |_, _| ())?;
+        tree::plan(&workloads::OPERATION_LATENCY.sizes(profile).tree).generate(Path::new(&root), &mut |_, _| ())?;
         let names = ["readdir", "lstat", "open", "first byte", "rest"].map(|name| format!("operation_latency, {name}"));
         self.compare(&names, &["operation_latency", &root], &|| Ok(()))?;
         std::fs::remove_dir_all(&root).map_err(|e| Error::io("remove", Path::new(&root), &e))

@@ -19,7 +19,7 @@ fn start<'a>(place: &'a Place, sizes: &'a Sizes, parameter: &'a str) -> Result<S
         parameter.parse().map_err(|_| Error::refused(format!("`{parameter}` is no number of streams")))?;
     let data = payload::incompressible(MIB as usize, SEED);
     Ok(Start::Ready(Box::new(move || {
-        let written = interleaved_streams::iterate(place.directory(), streams, sizes.interleaved_streams, &data)?;
+        let written = interleaved_streams::iterate(place.directory(), streams, sizes.amount, &data)?;
         let mut extents = Vec::new();
         for file in &written.files {
             if let ExtentMap::Supported(list) = extents::map_extents(file)? {
@@ -30,12 +30,8 @@ fn start<'a>(place: &'a Place, sizes: &'a Sizes, parameter: &'a str) -> Result<S
         for file in &written.files {
             std::fs::remove_file(file).map_err(|error| Error::io("remove", file, &error))?;
         }
-        let mut iteration = Iteration {
-            timed: written.timed.elapsed,
-            bytes: Some(sizes.interleaved_streams),
-            extents,
-            ..Iteration::default()
-        };
+        let mut iteration =
+            Iteration { timed: written.timed.elapsed, bytes: Some(sizes.amount), extents, ..Iteration::default() };
         iteration.values = vec![Some(written.timed.elapsed.as_nanos() as f64), iteration.mean_extents()];
         Ok(iteration)
     })))

@@ -11,10 +11,11 @@ fn main() -> ExitCode {
 }
 
 fn start<'a>(place: &'a Place, sizes: &'a Sizes, _parameter: &'a str) -> Result<Start<'a>> {
-    let offsets =
-        |count, seed| payload::random_offsets(u64::from(count), sizes.partial_page_file, reads::IO_BYTES as u64, seed);
-    let write_offsets = offsets(sizes.partial_page_writes, SEED);
-    let read_offsets = offsets(sizes.partial_page_reads, SEED + 1);
+    let file_bytes = sizes.amount;
+    let (writes, reads) = reads::counts(file_bytes);
+    let offsets = |count, seed| payload::random_offsets(count, file_bytes, reads::IO_BYTES as u64, seed);
+    let write_offsets = offsets(writes, SEED);
+    let read_offsets = offsets(reads, SEED + 1);
     let data = payload::incompressible(64 << 10, SEED + 2);
     let mut remarks: Vec<String> = place.warm_below().map(str::to_owned).into_iter().collect();
     let page_bytes = page_bytes() as u64;
@@ -22,9 +23,9 @@ fn start<'a>(place: &'a Place, sizes: &'a Sizes, _parameter: &'a str) -> Result<
         let relation = if place.block_bytes == page_bytes { "equals" } else { "exceeds" };
         remarks.push(format!("control: block size {relation} page size"));
     }
-    Ok(Start::Ready(Box::new(move || {
-        let path = place.directory().join("file");
-        reads::prepare(&path, sizes.partial_page_file, SEED)?;
+    let path = place.directory().join("file");
+    let iterate = move || {
+        reads::prepare(&path, file_bytes, SEED)?;
         let cache = place.make_cold(std::slice::from_ref(&path), std::slice::from_ref(&path))?;
         let file = reads::open(&path)?;
         let before_writes = place.read_counters()?;
@@ -50,5 +51,10 @@ fn start<'a>(place: &'a Place, sizes: &'a Sizes, _parameter: &'a str) -> Result<
             remarks: remarks.clone(),
             ..Iteration::default()
         })
+    };
+    Ok(Start::Ready(Box::new(move || {
+        let (mut iteration, remarks) = place.keep_cached(&iterate)?;
+        iteration.remarks.extend(remarks);
+        Ok(iteration)
     })))
 }

@@ -22,13 +22,13 @@ fn start<'a>(place: &'a Place, sizes: &'a Sizes, parameter: &'a str) -> Result<S
     };
     Ok(Start::Ready(Box::new(move || {
         let file = place.directory().join(method.name());
-        let timed = preallocation::iterate(method, &file, sizes.preallocation)?;
+        let timed = preallocation::iterate(method, &file, sizes.amount)?;
         let extents = count_extents(&file)?;
         std::fs::remove_file(&file).map_err(|error| Error::io("remove", &file, &error))?;
         Ok(Iteration {
             timed: timed.elapsed,
             values: vec![Some(timed.elapsed.as_nanos() as f64), extents.as_ref().map(|count| count.physical as f64)],
-            bytes: Some(sizes.preallocation),
+            bytes: Some(sizes.amount),
             extents: extents.into_iter().map(Into::into).collect(),
             posix_fallocate: kind,
             ..Iteration::default()

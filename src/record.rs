@@ -115,6 +115,9 @@ pub struct Outcome {
     pub unit: Unit,
     /// Which way is better.
     pub direction: Direction,
+    /// The workload, which is the name of its bench executable. Empty in records from before it was kept.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub workload: String,
     /// Version of the workload: two versions do different work and are not compared.
     pub workload_version: u32,
     /// How many iterations were measured.

@@ -64,6 +64,16 @@ pub fn format_nanoseconds(nanoseconds: f64) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
+/// Prints how many times `before` something is, without a sign of multiplication: `1.20`, `69`, `2e7`. None against nothing.
+pub fn format_factor(now: f64, before: f64) -> Option<String> {
+    match now / before {
+        f if !f.is_finite() => None,
+        f if f < 10.0 => Some(format!("{f:.2}")),
+        f if f < 1e6 => Some(format!("{f:.0}")),
+        f => Some(format!("{f:.0e}")),
+    }
+}
+
 /// Prints bytes per second in decimal units, as disks and criterion's reports of rates do: `71.5 MB/s`.
 pub fn format_rate(bytes_per_second: f64) -> String {
     let (value, unit) = match bytes_per_second.abs() {
@@ -87,6 +97,7 @@ mod tests {
         assert_eq!(format_size(1_610_612_737), "1.5 GiB");
         assert_eq!(format_nanoseconds(65_339.0), "65.34 µs");
         assert_eq!(format_rate(71_492_000.0), "71.5 MB/s");
+        assert_eq!([format_factor(69.0, 1.0), format_factor(1.0, 0.0)], [Some("69".to_owned()), None]);
     }
 
     #[test]

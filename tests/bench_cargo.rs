@@ -3,7 +3,7 @@
 mod bench_support;
 mod common;
 
-use bench_support::{can_run, run};
+use bench_support::run;
 
 /// `bench ARGUMENTS…` and `test ARGUMENTS…` are cargo's, in the profile that the tests are built in.
 const CARGO: &str = r#"
@@ -14,14 +14,11 @@ mount -t tmpfs -o size=256m none "$W/m"; keep
 
 fn run_with_cargo(script: &str) {
     let manifest = env!("CARGO_MANIFEST_DIR");
-    run(&format!("MANIFEST={manifest:?}\n{CARGO}{script}"));
+    run(&[], &format!("MANIFEST={manifest:?}\n{CARGO}{script}"));
 }
 
 #[test]
 fn cargo_bench_takes_criterions_arguments_and_counts_over_all_executables() {
-    if !can_run(&[]) {
-        return;
-    }
     run_with_cargo(
         r#"
 ends 0 bench -- --save-baseline x --sample-size 10 --measurement-time 1 --noplot '(write_8k|streams.*/1|1024)$'
@@ -40,9 +37,6 @@ nothing_left
 
 #[test]
 fn cargo_bench_ends_with_the_status_of_what_failed_and_says_why_once() {
-    if !can_run(&[]) {
-        return;
-    }
     run_with_cargo(
         r#"
 status() { local got=0; "$@" >"$W/out" 2>"$W/err" || got=$?; echo $got; }
@@ -58,12 +52,9 @@ nothing_left
 
 #[test]
 fn cargo_test_runs_the_benches_without_the_variable() {
-    if !can_run(&[]) {
-        return;
-    }
     run_with_cargo(
         r#"
-for name in preallocation interleaved_streams partial_page_reads operation_latency; do
+for name in preallocation fsync_append interleaved_streams partial_page_reads operation_latency; do
   ends 0 env -u FSGAUGE_PATH -u FSGAUGE_PROFILE timeout 30 "${CARGO:-cargo}" test --quiet --bench $name
   prints '^Success$'
 done

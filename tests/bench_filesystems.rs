@@ -3,14 +3,13 @@
 mod bench_support;
 mod common;
 
-use bench_support::{can_run, run};
+use bench_support::run;
 
 #[test]
 fn ext3_has_no_fallocate_and_its_posix_fallocate_is_recorded_as_emulated() {
-    if !can_run(&["mkfs.ext3", "strace"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext3", "strace"],
+        r#"
 mk ext3 128M -b 4096; keep
 ends 0 "$PREALLOCATION" --bench --noplot --measurement-time 0.1 'ext3/(posix_)?fallocate'
 for id in preallocation/ext3/fallocate preallocation_extents/ext3/fallocate; do
@@ -23,15 +22,15 @@ is "$(record preallocation_extents/ext3/posix_fallocate '.outcome.extents.physic
 ends 0 strace -f -e trace=pwrite64 -o "$W/trace" "$PREALLOCATION" --test --exact preallocation/ext3/posix_fallocate
 is "$(grep -cE 'pwrite64\([0-9]+, "\\0", 1, ' "$W/trace")" 256 "bytes written by the emulation"
 nothing_left
-"#);
+"#,
+    );
 }
 
 #[test]
 fn tmpfs_is_measured_twice_with_plots_and_has_no_extents_and_no_cold_cache() {
-    if !can_run(&[]) {
-        return;
-    }
-    run(r#"
+    run(
+        &[],
+        r#"
 mount -t tmpfs -o size=256m none "$W/m"; keep
 for run in 1 2; do
   ends 0 "$PREALLOCATION" --bench --measurement-time 0.1 'tmpfs/(fallocate|write_8k)'
@@ -43,6 +42,8 @@ is "$(record preallocation/tmpfs/write_8k .outcome.extents)" null "extents"
 [ -s "$W/h/preallocation/tmpfs/write_8k/report/index.html" ] || fail "no page"
 ends 0 "$STREAMS" --bench --noplot --measurement-time 0.1 '/2$'
 says "skipped interleaved_streams_extents/tmpfs/2: tmpfs has no extent map"
+ends 0 "$APPEND" --bench --noplot
+is "$(grep -c 'skipped fsync_append.*/tmpfs/4096: tmpfs keeps its only copy in the page cache, so fdatasync does nothing' "$W/err")" 2 "skipped"
 for bench in "$READS" "$LATENCY"; do
   ends 0 "$bench" --bench --noplot
   is "$(grep -c 'skipped .*/tmpfs/.*: tmpfs keeps its only copy in the page cache, so it is never cold' "$W/err")" "$("$bench" --bench --list | grep -c benchmark)" "skipped"
@@ -60,16 +61,16 @@ is "$(record interleaved_streams/overlay/2 .outcome.extents)" null "extents"
 ends 0 "$READS" --bench --noplot
 says "skipped partial_page_reads/overlay/1024: .* never cold"
 nothing_left
-"#);
+"#,
+    );
 }
 
 #[test]
 fn a_compressing_filesystem_is_given_data_that_does_not_compress() {
-    if !can_run(&["mkfs.btrfs"]) {
-        return;
-    }
-    run(r#"
-OPT=compress-force=zstd mk btrfs 512M; keep
+    run(
+        &["mkfs.btrfs"],
+        r#"
+alone; OPT=compress-force=zstd mk btrfs 512M; keep
 used() { sync -f "$W/m"; df --output=used -k "$W/m" | tail -1; }
 before=$(used)
 "$STREAMS" --bench --noplot --profile-time 60 'btrfs/1$' >"$W/out" 2>"$W/err" & bench=$!
@@ -85,16 +86,16 @@ is "$(record preallocation_extents/btrfs/write_8k '.outcome.extents.flags | inde
 ends 0 "$READS" --bench --noplot --measurement-time 0.1
 is "$(record partial_page_reads/btrfs/1024 .outcome.data)" '"cold"'
 nothing_left
-"#);
+"#,
+    );
 }
 
 #[test]
 fn xfs_with_blocks_below_the_page_size_is_no_control_and_ext4_with_pages_is() {
-    if !can_run(&["mkfs.xfs", "mkfs.ext4"]) {
-        return;
-    }
-    run(r#"
-mk ext4 64M -b 4096; keep
+    run(
+        &["mkfs.xfs", "mkfs.ext4"],
+        r#"
+alone; mk ext4 64M -b 4096; keep
 ends 0 "$READS" --bench --noplot --measurement-time 0.1
 if [ "$(getconf PAGESIZE)" = 4096 ]; then
   is "$(record partial_page_reads/ext4/1024 '.outcome.remarks | index("control: block size equals page size") != null')" true control
@@ -106,5 +107,6 @@ ends 0 "$READS" --bench --noplot --measurement-time 0.1
 # None of the 2343 writes reads its page; the extent map may have to be read.
 is "$(record partial_page_reads/xfs/1024 '[.outcome.block_and_page_bytes, (.outcome.device_read_sectors_before | max) < 100]')" "[[1024,$(getconf PAGESIZE)],true]"
 nothing_left
-"#);
+"#,
+    );
 }

@@ -3,14 +3,13 @@
 mod bench_support;
 mod common;
 
-use bench_support::{can_run, run};
+use bench_support::run;
 
 #[test]
 fn signals_end_a_loaded_run_within_2_s_and_a_killed_one_is_cleaned_up_by_the_next() {
-    if !can_run(&["mkfs.ext4"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4"],
+        r#"
 mk ext4 128M; mkdir "$W/m/fsgauge-work-notes" "$W/m/mine"; echo keep >"$W/m/mine/precious"; keep
 begin() { # a run whose writers are at work
   "$LATENCY" --bench --noplot /6 >"$W/out" 2>"$W/err" & bench=$!
@@ -36,15 +35,15 @@ mkdir "$left/deep"; dd if=/dev/zero of="$left/deep/big" bs=1M count=500 status=n
 ends 0 "$PREALLOCATION" --bench --noplot --measurement-time 0.1 ext4/fallocate
 says "removed $left, left by a run that was killed"
 nothing_left
-"#);
+"#,
+    );
 }
 
 #[test]
 fn writers_that_cannot_write_fail_the_loaded_benchmark() {
-    if !can_run(&["mkfs.xfs", "xfs_io"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.xfs", "xfs_io"],
+        r#"
 mk xfs 320M
 writing() { [ "$(working | wc -l)" -ge 6 ]; }
 { await writing; sleep 0.3; xfs_io -x -c shutdown "$W/m"; } &
@@ -56,15 +55,15 @@ says "not run: operation_latency_lstat/xfs/6, "
 [ ! -e "$(folder operation_latency_lstat/xfs/6)/new" ] || fail "another group has a result"
 await idle || fail "processes are left"
 un
-"#);
+"#,
+    );
 }
 
 #[test]
 fn a_disk_that_another_program_fills_ends_the_run_with_path_and_operation() {
-    if !can_run(&["mkfs.ext4", "mkfs.ext2"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4", "mkfs.ext2"],
+        r#"
 for fs in ext4 ext2 btrfs tmpfs; do
   case $fs in
     btrfs) command -v mkfs.btrfs >/dev/null || continue; mk btrfs 128M ;;
@@ -86,18 +85,19 @@ for fs in ext4 ext2 btrfs tmpfs; do
   done
   un
 done
-"#);
+"#,
+    );
 }
 
 #[test]
 fn a_limit_on_file_sizes_ends_the_run_with_path_and_operation() {
-    if !can_run(&["mkfs.ext4"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4"],
+        r#"
 mk ext4 64M; keep
 ends 1 bash -c 'ulimit -f 4096; "$PREALLOCATION" --bench --noplot ext4/write_4k'
 says "^fsgauge: preallocation/ext4/write_4k: cannot .*$W/m.*File too large"
 nothing_left
-"#);
+"#,
+    );
 }

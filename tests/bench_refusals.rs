@@ -3,14 +3,13 @@
 mod bench_support;
 mod common;
 
-use bench_support::{can_run, run};
+use bench_support::run;
 
 #[test]
 fn a_path_that_cannot_be_measured_is_refused() {
-    if !can_run(&["mkfs.ext4"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4"],
+        r#"
 mk ext4 64M; mkdir "$W/m/work" "$W/m/a:b"; echo keep >"$W/m/work/precious"; echo keep >"$W/m/mine"; keep; ls -A / >"$W/root"
 at() { local path=$1 text=$2; refuses "$text" env FSGAUGE_PATH="$path" "$PREALLOCATION" --bench; }
 at "" "FSGAUGE_PATH is empty"
@@ -35,15 +34,15 @@ mount -o remount,ro "$W/m"
 at "$W/m" "is mounted read-only"
 un
 [ ! -e "$W/h" ] || fail "a refused run made the directory for results"
-"#);
+"#,
+    );
 }
 
 #[test]
 fn a_path_as_long_as_paths_may_be_is_measured_and_a_longer_one_refused() {
-    if !can_run(&["mkfs.ext4"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4"],
+        r#"
 mk ext4 64M
 name=$(printf 'd%.0s' {1..200})
 deep=$W/m; cd "$W/m"
@@ -53,15 +52,15 @@ ends 0 env FSGAUGE_PATH="$deep" "$PREALLOCATION" --bench --noplot --measurement-
 while [ ${#deep} -lt 3880 ]; do mkdir "$name"; cd "$name"; deep=$deep/$name; done
 last=$(printf 'e%.0s' $(seq 1 $((4080 - ${#deep} - 1)))); mkdir "$last"; cd /
 refuses "File name too long" env FSGAUGE_PATH="$deep/$last" "$PREALLOCATION" --bench
-"#);
+"#,
+    );
 }
 
 #[test]
 fn settings_and_arguments_that_make_no_sense_are_refused() {
-    if !can_run(&["mkfs.ext4"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4"],
+        r#"
 mk ext4 64M; keep
 refuses "\`fast\` is not a profile: choose quick, standard or published" env FSGAUGE_PROFILE=fast "$READS" --bench
 refuses "\`hot\` is not a cache method: choose auto, remount, drop_caches or fadvise" env FSGAUGE_CACHE=hot "$READS" --bench
@@ -86,15 +85,15 @@ says "set CRITERION_HOME"
 touch "$W/file"
 refuses "$W/file" env CRITERION_HOME="$W/file" "$PREALLOCATION" --bench
 nothing_left
-"#);
+"#,
+    );
 }
 
 #[test]
 fn too_little_space_or_too_few_inodes_are_found_before_the_first_benchmark() {
-    if !can_run(&["mkfs.ext4"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4"],
+        r#"
 mk ext4 64M -N 64; keep
 refuses "profile standard needs" env FSGAUGE_PROFILE=standard "$PREALLOCATION" --bench
 says "MiB free, .* FSGAUGE_PROFILE=quick would fit"
@@ -107,15 +106,15 @@ nothing_left; un
 mount -t tmpfs -o size=8m none "$W/m"; keep
 refuses "profile quick needs" "$PREALLOCATION" --bench mmap_memset
 nothing_left
-"#);
+"#,
+    );
 }
 
 #[test]
 fn a_cache_method_asked_for_by_name_is_refused_where_it_cannot_be_had() {
-    if !can_run(&["mkfs.ext4", "setpriv"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4", "setpriv"],
+        r#"
 chmod 755 "$W"; mkdir "$W/bin" "$W/h"; cp "$READS" "$W/bin/reads"; chmod 777 "$W/h"
 nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
 mount -t tmpfs none "$W/m"; keep
@@ -132,15 +131,15 @@ nothing_left
 mount --bind /proc/sys /proc/sys; mount -o remount,ro,bind /proc/sys
 refuses "/proc/sys/vm/drop_caches cannot be written" env FSGAUGE_CACHE=drop_caches "$READS" --bench
 nothing_left
-"#);
+"#,
+    );
 }
 
 #[test]
 fn two_measuring_runs_on_one_path_do_not_measure_each_other() {
-    if !can_run(&["mkfs.ext4"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4"],
+        r#"
 mk ext4 64M; keep
 FSGAUGE_PATH=$W/m "$PREALLOCATION" --bench --noplot --profile-time 60 ext4/fallocate >"$W/first" 2>&1 &
 first=$!
@@ -154,5 +153,6 @@ ends 0 "$STREAMS" --test
 kill -TERM "$first"; got=0; wait "$first" || got=$?
 is "$got" 143 status
 nothing_left
-"#);
+"#,
+    );
 }

@@ -3,21 +3,20 @@
 mod bench_support;
 mod common;
 
-use bench_support::{can_run, run};
+use bench_support::run;
 
 #[test]
 fn all_29_ids_run_with_default_settings_and_leave_nothing() {
-    if !can_run(&["mkfs.ext4"]) {
-        return;
-    }
-    run(r#"
-mk ext4 256M -b 1024
+    run(
+        &["mkfs.ext4"],
+        r#"
+alone; mk ext4 256M -b 1024
 mkdir "$W/m/work"; head -c 100000 /dev/urandom >"$W/m/work/precious"; echo keep >"$W/m/mine"; keep
 sums=$(sha256sum "$W/m/work/precious" "$W/m/mine"); free=$(df --output=avail "$W/m" | tail -1)
 mounted=$(leaks); mounts=$(cat /proc/self/mounts)
 # At least two iterations a sample: 100 samples are 200 consecutive iterations of every workload.
 samples=${FSGAUGE_TEST_SAMPLES:-10}
-for bench in "$STREAMS" "$LATENCY" "$READS" "$PREALLOCATION"; do
+for bench in "$APPEND" "$STREAMS" "$LATENCY" "$READS" "$PREALLOCATION"; do
   ends 0 "$bench" --bench --noplot --save-baseline one --sample-size "$samples"
   cat "$W/out" >>"$W/all"
   says "^fsgauge: ext4 on $W/m: ext4 \(rw,.*\), 1 KiB blocks, Linux $(uname -r), profile quick, cold cache by drop_caches"
@@ -37,15 +36,16 @@ is "$(leaks)" "$mounted" "loop devices"; is "$(cat /proc/self/mounts)" "$mounts"
 # The ids that ran are those that are listed, and those of the contract.
 { for method in posix_fallocate fallocate mmap_memset write_4k write_8k; do
     echo preallocation/ext4/$method; echo preallocation_extents/ext4/$method; done
+  echo fsync_append/ext4/4096; echo fsync_append_extents/ext4/4096
   for streams in 1 2 4 8; do echo interleaved_streams/ext4/$streams; echo interleaved_streams_extents/ext4/$streams; done
   echo partial_page_reads/ext4/1024
   for group in readdir lstat open first_byte read_rate; do
     echo operation_latency_$group/ext4/0; echo operation_latency_$group/ext4/6; done; } | sort >"$W/contract"
-is "$(wc -l <"$W/contract")" 29 "ids of the contract"
+is "$(wc -l <"$W/contract")" 31 "ids of the contract"
 sort "$W/listed" | diff "$W/contract" - >&2 || fail "listed ids"
 for slot in new one; do
   find "$W/h" -path "*/$slot/benchmark.json" -exec jq -r .full_id {} + | sort | diff "$W/contract" - >&2 || fail "ids in $slot/"
-  find "$W/h" -path "*/$slot/estimates.json" | wc -l | grep -qx 29 || fail "estimates in $slot/"
+  find "$W/h" -path "*/$slot/estimates.json" | wc -l | grep -qx 31 || fail "estimates in $slot/"
   find "$W/h" -path "*/$slot/fsgauge.json" -exec jq -r .id {} + | sort | diff "$W/contract" - >&2 || fail "records in $slot/"
 done
 # Bounded, although an iteration with its set-up takes long.
@@ -61,6 +61,8 @@ is "$(record preallocation/ext4/posix_fallocate .outcome.bytes_per_iteration)" 1
 is "$(record preallocation_extents/ext4/write_4k .outcome.unit)" '"extents"'
 is "$(record preallocation_extents/ext4/write_4k '.outcome.extents | (.physical | length) == (.raw | length) and all(.raw[]; . >= 1)')" true
 is "$(record interleaved_streams_extents/ext4/8 '.outcome.iterations as $n | (.outcome.extents.physical | length) == $n')" true
+is "$(record fsync_append/ext4/4096 '.outcome | [.operations_per_iteration, .bytes_per_iteration, .bytes_per_second, .workload]')" '[64,262144,null,"fsync_append"]'
+is "$(record fsync_append_extents/ext4/4096 '.outcome.iterations as $n | (.outcome.extents.physical | length) == $n')" true
 is "$(record partial_page_reads/ext4/1024 '.outcome.block_and_page_bytes')" "[1024,$(getconf PAGESIZE)]"
 is "$(record partial_page_reads/ext4/1024 '[.outcome.device_read_sectors_before[]] | add')" 0 "sectors read during the writes"
 is "$(record partial_page_reads/ext4/1024 '(.outcome.remarks // []) | any(startswith("control"))')" false "called a control"
@@ -71,15 +73,15 @@ grep -q 'throughput (extents a stream) against the number of streams' "$W/all" |
 grep -q 'in competition with 6 background writers' "$W/all" || fail "no table of operations"
 grep -qE '^E read rate .* MB/s  x [0-9.]+' "$W/all" || fail "no factor against idle"
 un; is "$(leaks)" "" "what is left"
-"#);
+"#,
+    );
 }
 
 #[test]
 fn equal_extents_are_said_to_be_equal_with_plots_on_and_off() {
-    if !can_run(&["mkfs.ext4"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4"],
+        r#"
 mk ext4 64M; keep
 ids='ext4/fallocate$'
 for plots in --verbose --noplot; do
@@ -95,15 +97,15 @@ done
 [ -s "$W/h/preallocation_extents/ext4/fallocate/report/index.html" ] || fail "no page"
 is "$(jq -c '[.times, .iters] | transpose | map(.[0] / .[1]) | unique | length' "$(folder preallocation_extents/ext4/fallocate)/new/sample.json")" 1 "different samples"
 nothing_left
-"#);
+"#,
+    );
 }
 
 #[test]
 fn baselines_behave_as_criterions_users_expect() {
-    if !can_run(&["mkfs.ext4"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4"],
+        r#"
 mk ext4 64M; keep
 bench() { ends "$1" "$PREALLOCATION" --bench --noplot --measurement-time 0.1 "${@:2}"; }
 bench 0 --save-baseline v6.1 'preallocation/ext4/(posix_)?fallocate'
@@ -135,15 +137,15 @@ is "$(sha256sum "$(folder preallocation/ext4/fallocate)/new/sample.json")" "$bef
 # Criterion's own short sampling.
 bench 0 --quick 'ext4/fallocate'
 nothing_left
-"#);
+"#,
+    );
 }
 
 #[test]
 fn damaged_results_are_never_taken_for_a_comparison_and_unstored_ones_fail_the_run() {
-    if !can_run(&["mkfs.ext4"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4"],
+        r#"
 mk ext4 64M; keep
 bench() { ends "$1" "$PREALLOCATION" --bench --noplot --measurement-time 0.1 "${@:2}" ext4/fallocate; }
 bench 0 --save-baseline a
@@ -167,15 +169,15 @@ got=0; CRITERION_HOME=$W/small "$PREALLOCATION" --bench --noplot --measurement-t
 is $got 1 "status where results cannot be stored"
 is "$(tail -n 1 "$W/err" | grep -c '^fsgauge: ')" 1 "lines that say why"
 nothing_left
-"#);
+"#,
+    );
 }
 
 #[test]
 fn several_targets_in_one_run_stand_side_by_side() {
-    if !can_run(&["mkfs.ext4", "mkfs.ext2"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4", "mkfs.ext2"],
+        r#"
 mk ext4 64M; keep; m=$W/m; mkdir "$W/two"; truncate -s 64M "$W/images/two.img"; mkfs.ext2 -q -F "$W/images/two.img"
 mount -o loop "$W/images/two.img" "$W/two"
 export FSGAUGE_PATH=with=$W/m:$W/two
@@ -191,15 +193,15 @@ done
 [ ! -e "$W/h/preallocation/ext2/fallocate/both" ] || fail "what is unsupported has a number"
 is "$(ls -A "$W/two")" lost+found "the other directory"; nothing_left
 umount "$W/two"
-"#);
+"#,
+    );
 }
 
 #[test]
 fn a_reader_that_goes_away_ends_the_run_without_a_trace() {
-    if !can_run(&["mkfs.ext4"]) {
-        return;
-    }
-    run(r#"
+    run(
+        &["mkfs.ext4"],
+        r#"
 mk ext4 64M; keep; : >"$W/out"
 set +o pipefail
 "$PREALLOCATION" --bench --noplot --measurement-time 0.1 'ext4/fallocate|write_8k' 2>"$W/err" | head -1 >"$W/line"
@@ -207,5 +209,6 @@ is "$(wc -l <"$W/line")" 1; check_text; nothing_left
 "$PREALLOCATION" --bench --noplot --measurement-time 0.1 'ext4/fallocate' 2>"$W/err" >/dev/full && fail "status 0 with a full stdout"
 grep -q "^fsgauge: cannot write to stdout: No space left" "$W/err" || fail "does not say what failed"; check_text; nothing_left
 for i in 1 2 3; do "$LATENCY" --bench --list 2>>"$W/err" | true; done; check_text
-"#);
+"#,
+    );
 }

@@ -113,7 +113,9 @@ fn rounds_decide_and_a_regression_comes_with_the_command_that_profiles_it() {
     let home = home.path();
     for (id, factor) in [("preallocation/ext4/write_4k", 1.3), ("preallocation/ext4/write_8k", 1.0), ("g/x/1", 0.7)] {
         rounds(home, "v1", id, &times(1.0));
-        rounds(home, "v2", id, &times(factor));
+        for folder in rounds(home, "v2", id, &times(factor)) {
+            record(&folder, id, |record| record["outcome"]["workload"] = json!("preallocation"));
+        }
     }
     let gated = gate(home, &["v1", "v2", "--accept-difference", "all", "--format", "json"]);
     assert_eq!(gated.code, 1, "{}", gated.stderr);
@@ -126,8 +128,15 @@ fn rounds_decide_and_a_regression_comes_with_the_command_that_profiles_it() {
     let text = gate(home, &["v1", "v2", "--accept-difference", "all"]).stdout;
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     let (regressed, improved) = (text.find("REGRESSED").unwrap(), text.find("IMPROVED").unwrap());
-    assert!(regressed < improved && text.contains("--bench preallocation"), "{text}");
+    assert!(regressed < improved && text.contains("cargo bench --bench preallocation --"), "{text}");
     assert!(text.contains("--exact preallocation/ext4/write_4k --profile-time 10"), "{text}");
+    for recorded in ["", "x; rm -rf /"] {
+        for folder in rounds(home, "v2", "preallocation/ext4/write_4k", &times(1.3)) {
+            record(&folder, "preallocation/ext4/write_4k", |record| record["outcome"]["workload"] = json!(recorded));
+        }
+        let text = gate(home, &["v1", "v2", "--accept-difference", "all"]).stdout;
+        assert!(text.contains("-- cargo bench -- "), "{text}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod common;
 
 use common::have;
 use fsgauge::workload::preallocation::{self, Method};
-use fsgauge::workload::{interleaved_streams, partial_page_reads, payload};
+use fsgauge::workload::{fsync_append, interleaved_streams, partial_page_reads, payload};
 use std::process::{Command, Stdio};
 
 const TRACED: &str =
@@ -21,6 +21,9 @@ fn watched_iteration() {
     let file = directory.path().join("file");
     let buffer = payload::incompressible(64 << 10, 1);
     match what.as_str() {
+        "fsync_append" => {
+            fsync_append::iterate(&file, 2, &buffer).unwrap();
+        }
         "interleaved_streams" => {
             interleaved_streams::iterate(directory.path(), 2, 16 << 10, &buffer).unwrap();
         }
@@ -110,6 +113,11 @@ fn the_calls_of_each_workload_come_in_the_published_order() {
         (
             "mmap_memset",
             "openat file O_EXCL+0600|pwrite64 file 1@16383|mmap file|munmap file|close file|openat file|close file",
+        ),
+        (
+            "fsync_append",
+            "openat file O_EXCL+0600|fsync file|\
+             write file 4096|fdatasync file|write file 4096|fdatasync file|close file|openat file|close file",
         ),
         (
             "interleaved_streams",

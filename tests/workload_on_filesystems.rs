@@ -7,12 +7,12 @@ use fsgauge::record::PosixFallocate;
 use fsgauge::sys::page_cache;
 use fsgauge::workload::preallocation::{self, Method};
 use fsgauge::workload::tree::{self, TreeParameters};
-use fsgauge::workload::{interleaved_streams, operation_latency, partial_page_reads, payload};
+use fsgauge::workload::{fsync_append, interleaved_streams, operation_latency, partial_page_reads, payload};
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Mutex;
-use workload_support::{ALL, BTRFS_ZSTD, EXT3, EXT4, EXT4_1K, XFS, can_mount, names, on, on_each, unmount};
+use workload_support::{ALL, BTRFS_ZSTD, EXT2, EXT3, EXT4, EXT4_1K, XFS, can_mount, names, on, on_each, unmount};
 
 const MIB: u64 = 1 << 20;
 
@@ -102,6 +102,11 @@ fn an_iteration_makes_as_many_calls_as_its_formula_says() {
         });
         assert_eq!(calls, 256, "{streams} streams");
     }
+    let calls = counted("syscw", || {
+        fsync_append::iterate(&file, 99, &buffer).unwrap();
+    });
+    assert_eq!(calls, 99);
+    fs::remove_file(&file).unwrap();
     partial_page_reads::prepare(&file, MIB, 1).unwrap();
     let opened = partial_page_reads::open(&file).unwrap();
     let offsets = payload::random_offsets(777, MIB, 1024, 1);
@@ -136,6 +141,45 @@ fn interleaved_streams_have_their_lengths_and_their_own_contents_on_every_filesy
             assert_eq!(error.kind(), fsgauge::error::Kind::Refused, "{error}");
         }
         assert_eq!(names(directory), [""; 0]);
+    });
+}
+
+#[test]
+fn a_log_has_every_append_in_its_place_on_every_filesystem() {
+    if !can_mount() {
+        return;
+    }
+    let buffer = payload::incompressible(64 << 10, 5);
+    on_each(&ALL, |_, directory| {
+        let file = directory.join("log");
+        // Twenty of sixteen blocks: the payload begins again.
+        assert!(!fsync_append::iterate(&file, 20, &buffer).unwrap().elapsed.is_zero());
+        let expected: Vec<u8> = buffer.iter().chain(&buffer).copied().take(20 * fsync_append::APPEND_BYTES).collect();
+        assert!(fs::read(&file).unwrap() == expected);
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+        let error = fsync_append::iterate(&file, 20, &buffer).unwrap_err();
+        assert_eq!(error.errno(), Some(libc::EEXIST), "{error}");
+        fs::remove_file(&file).expect("the log of the first iteration is still there");
+        for (appends, payload) in [(0, &buffer[..]), (1, &buffer[..4095]), (1, &[])] {
+            let error = fsync_append::iterate(&file, appends, payload).unwrap_err();
+            assert_eq!(error.kind(), fsgauge::error::Kind::Refused, "{error}");
+        }
+        assert_eq!(names(directory), [""; 0]);
+    });
+}
+
+#[test]
+fn a_log_has_no_dirty_page_when_its_iteration_ends() {
+    if !can_mount() {
+        return;
+    }
+    let buffer = payload::incompressible(64 << 10, 5);
+    on_each(&[EXT2, EXT4, XFS, BTRFS_ZSTD], |filesystem, directory| {
+        let file = directory.join("log");
+        fsync_append::iterate(&file, 100, &buffer).unwrap();
+        let log = fs::File::options().read(true).write(true).open(&file).unwrap();
+        page_cache::evict(&log).unwrap();
+        assert_eq!(page_cache::resident_pages(&log).unwrap(), 0, "{}: dirty pages cannot go", filesystem.name);
     });
 }
 
@@ -298,6 +342,8 @@ fn two_hundred_iterations_leave_no_file_no_descriptor_and_no_mapping() {
             fs::remove_file(&file).unwrap();
             let iteration = interleaved_streams::iterate(directory, 2, 64 << 10, &buffer).unwrap();
             iteration.files.iter().for_each(|file| fs::remove_file(file).unwrap());
+            fsync_append::iterate(&file, 1, &buffer).unwrap();
+            fs::remove_file(&file).unwrap();
             assert_eq!(held(), 0);
         }
         assert_eq!(names(directory), [""; 0]);
@@ -324,6 +370,7 @@ fn every_workload_runs_on_an_overlay_whose_cached_pages_are_seen() {
         }
         let buffer = payload::incompressible(MIB as usize, 5);
         interleaved_streams::iterate(directory, 4, 4 * MIB, &buffer).unwrap();
+        fsync_append::iterate(&directory.join("log"), 8, &buffer).unwrap();
 
         partial_page_reads::prepare(&file, 4 * MIB, 1).unwrap();
         let opened = partial_page_reads::open(&file).unwrap();

@@ -7,7 +7,7 @@ use common::have;
 use fsgauge::sys::page_cache;
 use fsgauge::workload::preallocation::{self, Method};
 use fsgauge::workload::tree::{self, TreeParameters};
-use fsgauge::workload::{interleaved_streams, operation_latency, partial_page_reads, payload};
+use fsgauge::workload::{fsync_append, interleaved_streams, operation_latency, partial_page_reads, payload};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -102,6 +102,11 @@ fn a_full_filesystem_is_an_error_that_says_so_and_never_sigbus() {
         assert_eq!(names(directory), before, "the streams are gone");
         page_cache::sync_filesystem(directory).unwrap();
 
+        let error = fsync_append::iterate(&file, 64 * MIB / 4096, &buffer).unwrap_err();
+        assert_eq!(error.errno(), Some(libc::ENOSPC), "{error}");
+        assert_eq!(names(directory), before, "the log is gone");
+        page_cache::sync_filesystem(directory).unwrap();
+
         let error = partial_page_reads::prepare(&file, 64 * MIB, 1).unwrap_err();
         assert_eq!(error.errno(), Some(libc::ENOSPC), "{error}");
         assert_eq!(names(directory), before, "the file is gone");
@@ -153,6 +158,7 @@ fn a_filesystem_that_is_shut_down_is_an_error_with_the_operation_and_the_path() 
         let errors = [
             preallocation::iterate(Method::Write4k, &directory.join("new"), MIB).map(|_| ()),
             interleaved_streams::iterate(directory, 2, MIB, &buffer).map(|_| ()),
+            fsync_append::iterate(&directory.join("log"), 1, &buffer).map(|_| ()),
             partial_page_reads::write_phase(&opened, &[0], &buffer),
             partial_page_reads::read_phase(&opened, &[0]).map(|_| ()),
         ];

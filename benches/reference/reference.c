@@ -4,6 +4,7 @@
  * five operations. Anything that goes wrong ends it with status 1 and a line that says what.
  *
  *   reference preallocation METHOD FILE BYTES
+ *   reference fsync_append FILE APPENDS
  *   reference interleaved_streams DIRECTORY STREAMS BYTES
  *   reference partial_page_reads FILE WRITE_OFFSETS READ_OFFSETS    (files of 64-bit offsets)
  *   reference operation_latency DIRECTORY
@@ -93,14 +94,12 @@ static uint64_t preallocation(const char *method, const char *path, off_t bytes)
 	return now() - start;
 }
 
-static uint64_t interleaved_streams(const char *directory, int streams, long bytes)
+enum { BLOCK = 4096, PAYLOAD = 1 << 20 };
+static char payload[PAYLOAD];
+
+static void fill_payload(void)
 {
-	enum { BLOCK = 4096, PAYLOAD = 1 << 20 };
-	static char payload[PAYLOAD];
-	int fds[64];
-	uint64_t start, state = 88172645463325252u;
-	long turns = bytes / streams / BLOCK;
-	size_t at = 0;
+	uint64_t state = 88172645463325252u;
 
 	for (size_t i = 0; i < PAYLOAD; i += 8) {
 		state ^= state << 13;
@@ -108,6 +107,37 @@ static uint64_t interleaved_streams(const char *directory, int streams, long byt
 		state ^= state << 17;
 		memcpy(payload + i, &state, 8);
 	}
+}
+
+static uint64_t fsync_append(const char *path, long appends)
+{
+	uint64_t start;
+	size_t at = 0;
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	fill_payload();
+	if (fd < 0 || fsync(fd))
+		fail(path);
+	start = now();
+	for (long append = 0; append < appends; append++) {
+		write_whole(fd, payload + at, BLOCK);
+		at += BLOCK;
+		if (at == PAYLOAD)
+			at = 0;
+		if (fdatasync(fd))
+			fail("fdatasync");
+	}
+	return now() - start;
+}
+
+static uint64_t interleaved_streams(const char *directory, int streams, long bytes)
+{
+	int fds[64];
+	uint64_t start;
+	long turns = bytes / streams / BLOCK;
+	size_t at = 0;
+
+	fill_payload();
 	for (int i = 0; i < streams; i++) {
 		char path[4096];
 
@@ -151,8 +181,7 @@ static uint64_t *read_offsets(const char *path, size_t *count)
 
 static uint64_t partial_page_reads(const char *path, const char *writes, const char *reads)
 {
-	enum { IO = 1024, PAYLOAD = 64 << 10 };
-	static char payload[PAYLOAD];
+	enum { IO = 1024, WRITTEN = 64 << 10 };
 	char buffer[IO];
 	size_t write_count, read_count;
 	uint64_t *write_at = read_offsets(writes, &write_count), *read_at = read_offsets(reads, &read_count);
@@ -162,7 +191,7 @@ static uint64_t partial_page_reads(const char *path, const char *writes, const c
 	if (fd < 0 || posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM))
 		fail(path);
 	for (size_t i = 0; i < write_count; i++)
-		if (pwrite(fd, payload + i * IO % PAYLOAD, IO, (off_t)write_at[i]) != IO)
+		if (pwrite(fd, payload + i * IO % WRITTEN, IO, (off_t)write_at[i]) != IO)
 			fail("pwrite");
 	start = now();
 	for (size_t i = 0; i < read_count; i++)
@@ -239,6 +268,8 @@ int main(int argc, char **argv)
 {
 	if (argc == 5 && strcmp(argv[1], "preallocation") == 0) {
 		printf("%llu\n", (unsigned long long)preallocation(argv[2], argv[3], atoll(argv[4])));
+	} else if (argc == 4 && strcmp(argv[1], "fsync_append") == 0) {
+		printf("%llu\n", (unsigned long long)fsync_append(argv[2], atol(argv[3])));
 	} else if (argc == 5 && strcmp(argv[1], "interleaved_streams") == 0 && atoi(argv[3]) >= 1 && atoi(argv[3]) <= 64) {
 		printf("%llu\n", (unsigned long long)interleaved_streams(argv[2], atoi(argv[3]), atol(argv[4])));
 	} else if (argc == 5 && strcmp(argv[1], "partial_page_reads") == 0) {

@@ -51,19 +51,18 @@ fn run(workload: &'static Workload, start: StartSeries) -> Result<()> {
     let arguments = Arguments::from_process()?;
     let settings = Settings::from_environment()?;
     let profile = if arguments.mode == Mode::Test { Profile::Test } else { settings.profile };
-    let sizes = profile.sizes();
     if let Some(directory) = recording::replay_directory() {
         let recorded = recording::read(&directory, workload)?;
         let criterion_directory = criterion_files::criterion_directory()?;
         check_baselines(&arguments, &criterion_directory)?;
         check_results(&criterion_directory)?;
-        let progress = Progress::new(workload, &arguments, profile, &sizes, &[], &criterion_directory);
-        let mut session = Session::new(workload, start, arguments, profile, sizes, criterion_directory, progress);
+        let progress = Progress::new(workload, &arguments, profile, &[], &criterion_directory);
+        let mut session = Session::new(workload, start, arguments, profile, criterion_directory, progress);
         return session.replay_recorded(recorded);
     }
     let targets = preflight::targets(&settings)?;
     let labels: Vec<String> = targets.iter().map(|target| target.label.clone()).collect();
-    let plan = workloads::plan(workload, &sizes, &labels);
+    let plan = workloads::plan(workload, profile, &labels);
 
     if arguments.mode == Mode::List {
         for (index, group) in workload.groups.iter().enumerate() {
@@ -79,8 +78,8 @@ fn run(workload: &'static Workload, start: StartSeries) -> Result<()> {
         check_baselines(&arguments, &criterion_directory)?;
         check_readable(&arguments, workload, &plan, &criterion_directory)?;
     }
-    let progress = Progress::new(workload, &arguments, profile, &sizes, &labels, &criterion_directory);
-    let mut session = Session::new(workload, start, arguments, profile, sizes, criterion_directory, progress);
+    let progress = Progress::new(workload, &arguments, profile, &labels, &criterion_directory);
+    let mut session = Session::new(workload, start, arguments, profile, criterion_directory, progress);
     if session.arguments.load_baseline.is_some() {
         check_results(&session.criterion_directory)?;
         return session.load(&plan);
@@ -93,7 +92,7 @@ fn measure(session: &mut Session, settings: &Settings, targets: &[Target], plan:
         .into_iter()
         .filter(|workload| {
             let labels: Vec<String> = targets.iter().map(|target| target.label.clone()).collect();
-            let plan = workloads::plan(workload, &session.sizes, &labels);
+            let plan = workloads::plan(workload, session.profile, &labels);
             plan.iter().any(|planned| session.arguments.selects(&planned.id))
         })
         .collect();

@@ -31,7 +31,8 @@ impl Session {
     ) -> Result<()> {
         let index = planned.group;
         if self.arguments.mode != Mode::Bench {
-            return self.iterate_only(place, planned, group, routine);
+            let in_group = InGroup { group: &self.workload.groups[index], all: group, this: planned, bytes: None };
+            return self.iterate_only(place, &in_group, routine);
         }
         if !self.environments.contains_key(&place.label) {
             let environment = self.gather_environment(place)?;
@@ -54,25 +55,11 @@ impl Session {
         } else {
             let bytes = if self.workload.groups[index].throughput { warm_up.bytes } else { None };
             let in_group = InGroup { group: &self.workload.groups[index], all: group, this: planned, bytes };
-            let begin = Instant::now();
-            let mut inside = Duration::ZERO;
-            criterion_run::measure(&self.arguments, &in_group, Some(sampling), |asked| {
-                let entered = Instant::now();
-                let mut sum = if asked == 0 { warm_up_value } else { 0.0 };
-                for _ in 0..asked {
-                    match iterate(place, routine) {
-                        Ok(iteration) => {
-                            sum += iteration.values.get(index).copied().flatten().unwrap_or_default();
-                            iterations.push(iteration);
-                        }
-                        // Criterion has no way to be told of a failure: a value of zero would only be left out.
-                        Err(error) => stop(&abandon(&error, planned, &self.rest)),
-                    }
-                }
-                inside += entered.elapsed();
-                sum
+            self.iterate_for_criterion(place, &in_group, Some((sampling, warm_up_value)), routine, |iteration| {
+                let value = iteration.values.get(index).copied().flatten().unwrap_or_default();
+                iterations.push(iteration);
+                value
             });
-            place.add_time("analysis", begin.elapsed().saturating_sub(inside));
         }
         series::keep_last_layout(&mut iterations);
         // Criterion asks for whole samples, though not always for the planned number of iterations (`--quick`).
@@ -100,29 +87,43 @@ impl Session {
     }
 
     /// `--test` and `--profile-time`: iterate, keep nothing.
-    fn iterate_only(
-        &mut self,
-        place: &Place,
-        planned: &Planned,
-        group: &[Planned],
-        routine: &mut Routine<'_>,
-    ) -> Result<()> {
-        let in_group = InGroup { group: &self.workload.groups[planned.group], all: group, this: planned, bytes: None };
+    fn iterate_only(&mut self, place: &Place, in_group: &InGroup<'_>, routine: &mut Routine<'_>) -> Result<()> {
+        let index = in_group.this.group;
         let mut unsupported = false;
-        criterion_run::measure(&self.arguments, &in_group, None, |asked| {
-            let mut sum = 0.0;
+        self.iterate_for_criterion(place, in_group, None, routine, |iteration| {
+            let value = iteration.values.get(index).copied().flatten();
+            unsupported |= value.is_none();
+            value.unwrap_or_default()
+        });
+        if unsupported { self.skip(in_group.this, &self.unsupported_reason(place, index)) } else { Ok(()) }
+    }
+
+    /// Iterates as often as criterion asks; `keep` takes each iteration and returns its value. With a sampling criterion is
+    /// given the warm-up's value where it asks for none.
+    fn iterate_for_criterion(
+        &self,
+        place: &Place,
+        in_group: &InGroup<'_>,
+        sampling: Option<(Sampling, f64)>,
+        routine: &mut Routine<'_>,
+        mut keep: impl FnMut(Iteration) -> f64,
+    ) {
+        let begin = Instant::now();
+        let mut inside = Duration::ZERO;
+        criterion_run::measure(&self.arguments, in_group, sampling.map(|(sampling, _)| sampling), |asked| {
+            let entered = Instant::now();
+            let mut sum = sampling.filter(|_| asked == 0).map_or(0.0, |(_, warm_up_value)| warm_up_value);
             for _ in 0..asked {
                 match iterate(place, routine) {
-                    Ok(iteration) => match iteration.values.get(planned.group).copied().flatten() {
-                        Some(value) => sum += value,
-                        None => unsupported = true,
-                    },
-                    Err(error) => stop(&abandon(&error, planned, &self.rest)),
+                    Ok(iteration) => sum += keep(iteration),
+                    // Criterion has no way to be told of a failure: a value of zero would only be left out.
+                    Err(error) => stop(&abandon(&error, in_group.this, &self.rest)),
                 }
             }
+            inside += entered.elapsed();
             sum
         });
-        if unsupported { self.skip(planned, &self.unsupported_reason(place, planned.group)) } else { Ok(()) }
+        place.add_time("analysis", begin.elapsed().saturating_sub(inside));
     }
 
     /// At least one iteration that is not kept, as many as `--warm-up-time` asks for; with the last one's wall time.

@@ -8,7 +8,7 @@ use crate::sys::disk::Disk;
 use crate::sys::mountinfo::{Mounted, mounted_at};
 use crate::sys::{mount, page_cache, process_io};
 use crate::{Error, Result};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,19 @@ pub struct Place {
     directory: PathBuf,
     disk: Option<Disk>,
     phases: RefCell<Phases>,
+    /// Drops of the page cache that the system had counted when the caches were last made cold.
+    drops_when_cold: Cell<Option<u64>>,
 }
+
+/// How often an iteration is made that others spoil. Two runs that drop each other's caches half of the time get through,
+/// with one chance in thirty to fail an iteration; where five of five are spoilt, so would the next be.
+const ATTEMPTS: u32 = 5;
+
+/// The remark of an iteration that was made again.
+const MADE_AGAIN: &str = "made again: iterations during which the page cache was dropped from outside";
+
+/// The remark where that cannot be known.
+const DROPS_UNCOUNTED: &str = "unchecked: this kernel does not count drops of the page cache";
 
 /// What the caches held when the timed part began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -98,6 +110,7 @@ impl Place {
             block_bytes: statistics.block_size(),
             interactive: std::io::IsTerminal::is_terminal(&std::io::stderr()),
             phases: RefCell::default(),
+            drops_when_cold: Cell::default(),
             label,
             path,
             mounted,
@@ -164,6 +177,7 @@ impl Place {
                         CacheMethod::Remount | CacheMethod::DropCaches => MetadataCache::Dropped,
                         CacheMethod::Fadvise => MetadataCache::NotDropped,
                     };
+                    self.drops_when_cold.set(page_cache::drops());
                     return Ok(Some(CacheState { data: DataCache::Cold, metadata }));
                 }
             }
@@ -174,6 +188,27 @@ impl Place {
                 method.name()
             )))
         })
+    }
+
+    /// Makes an iteration whose pages must stay cached from [`Place::make_cold`] to its end. One during which the page cache
+    /// was dropped from outside (which is for the whole system) did other work: it is made again, and after five such the
+    /// benchmark fails. What is returned beside it are remarks for the record.
+    ///
+    /// Nothing is checked with `--test`, which makes no cold cache. Errors: those of `iterate`; drops in every attempt.
+    pub fn keep_cached<T>(&self, mut iterate: impl FnMut() -> Result<T>) -> Result<(T, Vec<String>)> {
+        let mut remarks = Vec::new();
+        let attempt = || {
+            let iteration = iterate()?;
+            let drops = self.drops_when_cold.get().zip(page_cache::drops());
+            if self.cache.is_some() && drops.is_none() {
+                remarks.push(DROPS_UNCOUNTED.to_owned());
+            }
+            Ok((iteration, self.cache.is_some() && drops.is_some_and(|(then, now)| now != then)))
+        };
+        let (iteration, again) = until_unspoilt(attempt, || self.settle())?;
+        remarks.dedup();
+        remarks.extend(again.then(|| MADE_AGAIN.to_owned()));
+        Ok((iteration, remarks))
     }
 
     fn drop_once(&self, method: CacheMethod, files: &[PathBuf]) -> Result<()> {
@@ -229,6 +264,24 @@ impl Place {
     }
 }
 
+/// Makes attempts until one was not spoilt, settling after each that was; returns it and whether there were others.
+fn until_unspoilt<T>(
+    mut attempt: impl FnMut() -> Result<(T, bool)>,
+    mut settle: impl FnMut() -> Result<()>,
+) -> Result<(T, bool)> {
+    for number in 0..ATTEMPTS {
+        let (iteration, spoilt) = attempt()?;
+        if !spoilt {
+            return Ok((iteration, number > 0));
+        }
+        settle()?;
+    }
+    Err(Error::failed(format!(
+        "the page cache was dropped from outside during each of {ATTEMPTS} iterations, between the cold cache and the last \
+         read (drop_pagecache in /proc/vmstat): find what writes to /proc/sys/vm/drop_caches, another run perhaps, and stop it"
+    )))
+}
+
 fn count_resident(files: &[PathBuf]) -> Result<u64> {
     files.iter().try_fold(0, |sum, path| {
         let file = File::open(path).map_err(|error| Error::io("open", path, &error))?;
@@ -249,4 +302,41 @@ pub fn files_below(directory: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_iteration_that_was_spoilt_is_made_again_a_few_times() {
+        let run = |spoilt: u32| {
+            let (mut made, mut settled) = (0, 0);
+            let attempt = || {
+                made += 1;
+                Ok((made, made <= spoilt))
+            };
+            let result = until_unspoilt(attempt, || {
+                settled += 1;
+                Ok(())
+            });
+            (result.map_err(|error| error.to_string()), settled)
+        };
+        assert_eq!(run(0), (Ok((1, false)), 0));
+        assert_eq!(run(2), (Ok((3, true)), 2));
+        let (result, settled) = run(ATTEMPTS);
+        assert!(result.unwrap_err().contains("dropped from outside during each of 5 iterations"));
+        assert_eq!(settled, ATTEMPTS);
+    }
+
+    #[test]
+    fn an_attempt_that_fails_is_not_made_again() {
+        let mut made = 0;
+        let attempt = || -> Result<((), bool)> {
+            made += 1;
+            Err(Error::failed("disk full"))
+        };
+        assert_eq!(until_unspoilt(attempt, || Ok(())).unwrap_err().to_string(), "disk full");
+        assert_eq!(made, 1);
+    }
 }

@@ -202,8 +202,7 @@ fn check_remount(mounted: &Mounted, path: &Path) -> Result<()> {
 fn lack(path: &Path, profile: Profile, selected: &[&'static Workload]) -> Result<Option<String>> {
     let statistics = nix::sys::statvfs::statvfs(path)
         .map_err(|errno| Error::io("read the free space of", path, &errno.into()).into_refusal())?;
-    let sizes = profile.sizes();
-    let needed = selected.iter().map(|workload| (workload.space)(&sizes));
+    let needed = selected.iter().map(|workload| (workload.space)(&workload.sizes(profile)));
     let (bytes, inodes) = needed.fold((0, 0), |most, need| (most.0.max(need.0), most.1.max(need.1)));
     // Indirect blocks, extent trees and the journal take less than this on every filesystem tried.
     let bytes = bytes + bytes / 16 + 2 * crate::units::MIB;

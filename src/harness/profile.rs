@@ -1,6 +1,6 @@
 //! The three profiles: how much work an iteration does, and how long a benchmark may take.
 
-use crate::units::{GIB, KIB, MIB};
+use crate::units::{KIB, MIB};
 use crate::workload::tree::TreeParameters;
 use crate::{Error, Result};
 use std::time::Duration;
@@ -18,22 +18,37 @@ pub enum Profile {
     Test,
 }
 
-/// Sizes and counts of one iteration of every workload, in bytes where not said otherwise.
+/// A value for each profile.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PerProfile<T> {
+    /// [`Profile::Test`].
+    pub test: T,
+    /// [`Profile::Quick`].
+    pub quick: T,
+    /// [`Profile::Standard`].
+    pub standard: T,
+    /// [`Profile::Published`].
+    pub published: T,
+}
+
+impl<T: Copy> PerProfile<T> {
+    /// The value of one profile.
+    pub const fn of(&self, profile: Profile) -> T {
+        match profile {
+            Profile::Test => self.test,
+            Profile::Quick => self.quick,
+            Profile::Standard => self.standard,
+            Profile::Published => self.published,
+        }
+    }
+}
+
+/// Sizes and counts of one iteration of a workload, in bytes where not said otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sizes {
-    /// preallocation: length of the file.
-    pub preallocation: u64,
-    /// interleaved_streams: all streams together.
-    pub interleaved_streams: u64,
-    /// interleaved_streams: numbers of streams.
-    pub streams: &'static [u32],
-    /// partial_page_reads: length of the file.
-    pub partial_page_file: u64,
-    /// partial_page_reads: random writes before the clock, a count.
-    pub partial_page_writes: u32,
-    /// partial_page_reads: random reads on the clock, a count.
-    pub partial_page_reads: u32,
-    /// operation_latency: the tree that is walked.
+    /// How much is done, in the unit that the workload's row in the table names.
+    pub amount: u64,
+    /// operation_latency: the tree that is walked, `amount` files of it.
     pub tree: TreeParameters,
     /// operation_latency: each background writer rewrites a file of this length.
     pub writer_file: u64,
@@ -67,37 +82,23 @@ impl Profile {
         }
     }
 
-    /// Sizes and counts of this profile.
+    /// Sizes and counts of this profile, for a workload that does `amount`.
     ///
-    /// Source of `published`: the four published programs (1 GiB; 16 MiB in all over 1 and 2 streams; 512 MiB,
-    /// 300,000 writes, 100,000 reads; 30 s an interval, 6 writers). The smaller profiles keep the ratios of
-    /// partial_page_reads to its file: 0.572 writes and 0.191 reads a 1 KiB block.
-    pub fn sizes(self) -> Sizes {
-        let partial = |file: u64| {
-            let share = |published: u64| (published * file / (512 * MIB)) as u32;
-            (file, share(300_000), share(100_000))
+    /// Source of `published`: 30 s an interval and 6 writers of operation_latency; the amounts stand in the table of workloads.
+    pub fn sizes(self, amount: u64) -> Sizes {
+        let (directories, max_file_bytes) = match self {
+            Profile::Quick => (20, 256 * KIB),
+            Profile::Standard => (80, 2 * MIB),
+            Profile::Published => (300, 16 * MIB),
+            Profile::Test => (4, 16 * KIB),
         };
-        let tree =
-            |files, directories, max_file_bytes| TreeParameters { files, directories, max_file_bytes, seed: SEED };
-        let (preallocation, interleaved_streams, (partial_page_file, partial_page_writes, partial_page_reads)) =
-            match self {
-                Profile::Quick => (16 * MIB, 8 * MIB, partial(4 * MIB)),
-                Profile::Standard => (64 * MIB, 128 * MIB, partial(16 * MIB)),
-                Profile::Published => (GIB, 16 * MIB, partial(512 * MIB)),
-                Profile::Test => (MIB, MIB, partial(MIB)),
-            };
         Sizes {
-            preallocation,
-            interleaved_streams,
-            streams: if self == Profile::Published { &[1, 2] } else { &[1, 2, 4, 8] },
-            partial_page_file,
-            partial_page_writes,
-            partial_page_reads,
-            tree: match self {
-                Profile::Quick => tree(120, 20, 256 * KIB),
-                Profile::Standard => tree(600, 80, 2 * MIB),
-                Profile::Published => tree(3_000, 300, 16 * MIB),
-                Profile::Test => tree(12, 4, 16 * KIB),
+            amount,
+            tree: TreeParameters {
+                files: u32::try_from(amount).unwrap_or(u32::MAX),
+                directories,
+                max_file_bytes,
+                seed: SEED,
             },
             writer_file: match self {
                 Profile::Quick => 2 * MIB,
@@ -117,18 +118,6 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn published_is_what_was_published() {
-        let sizes = Profile::Published.sizes();
-        assert_eq!(sizes.preallocation, 1 << 30);
-        assert_eq!((sizes.interleaved_streams, sizes.streams), (16 << 20, &[1u32, 2][..]));
-        assert_eq!(
-            (sizes.partial_page_file, sizes.partial_page_writes, sizes.partial_page_reads),
-            (512 << 20, 300_000, 100_000)
-        );
-        assert_eq!(sizes.latency_interval.as_secs(), 30);
-    }
 
     #[test]
     fn an_unknown_profile_is_refused_with_the_known_ones() {

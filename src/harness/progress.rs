@@ -1,7 +1,7 @@
 //! Lines on stderr that tell a person where the run is: whole lines, one a benchmark, counted over all executables.
 
 use super::arguments::{Arguments, Mode};
-use super::profile::{Profile, Sizes};
+use super::profile::Profile;
 use super::workloads::{self, Planned, Workload};
 use crate::judge::criterion_files::benchmark_folder;
 use crate::record::{FILE_NAME, Record};
@@ -24,19 +24,18 @@ impl Progress {
         workload: &'static Workload,
         arguments: &Arguments,
         profile: Profile,
-        sizes: &Sizes,
         labels: &[String],
         criterion_directory: &Path,
     ) -> Self {
         let mut before = 0;
         let mut expected = Vec::new();
         for other in workloads_of_run(workload) {
-            for planned in workloads::plan(other, sizes, labels) {
+            for planned in workloads::plan(other, profile, labels) {
                 if arguments.selects(&planned.id) {
                     if other.name < workload.name {
                         before += 1;
                     } else {
-                        expected.push(expected_seconds(other, &planned, profile, sizes, criterion_directory));
+                        expected.push(expected_seconds(other, &planned, profile, criterion_directory));
                     }
                 }
             }
@@ -76,13 +75,7 @@ fn format_left(seconds: f64) -> String {
 }
 
 /// Seconds a benchmark will take: what it took last time with this profile, else what the profile allows.
-fn expected_seconds(
-    workload: &Workload,
-    planned: &Planned,
-    profile: Profile,
-    sizes: &Sizes,
-    criterion_directory: &Path,
-) -> f64 {
+fn expected_seconds(workload: &Workload, planned: &Planned, profile: Profile, criterion_directory: &Path) -> f64 {
     let group = workload.groups[planned.group].name;
     let file =
         benchmark_folder(criterion_directory, group, &planned.label, &planned.parameter).join("new").join(FILE_NAME);
@@ -93,7 +86,7 @@ fn expected_seconds(
     let analysis = 1.0;
     match before.filter(same_profile) {
         Some(record) if planned.group == 0 => record.outcome.wall_seconds.clamp(0.0, 3600.0) + analysis,
-        None if planned.group == 0 => sizes.benchmark_time.as_secs_f64() + analysis,
+        None if planned.group == 0 => workload.sizes(profile).benchmark_time.as_secs_f64() + analysis,
         _ => analysis,
     }
 }

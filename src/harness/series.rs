@@ -140,6 +140,7 @@ impl Series {
             outcome: Outcome {
                 unit,
                 direction: Direction::LowerIsBetter,
+                workload: workload.name.to_owned(),
                 workload_version: workload.version,
                 iterations: self.iterations.len() as u64,
                 bytes_per_iteration: first.and_then(|iteration| iteration.bytes),

@@ -30,7 +30,7 @@ pub struct Session {
     pub arguments: Arguments,
     /// The profile.
     pub profile: Profile,
-    /// Its sizes.
+    /// What an iteration does in it.
     pub sizes: Sizes,
     /// Lines for the user.
     pub progress: Progress,
@@ -52,7 +52,6 @@ impl Session {
         start: StartSeries,
         arguments: Arguments,
         profile: Profile,
-        sizes: Sizes,
         criterion_directory: PathBuf,
         progress: Progress,
     ) -> Self {
@@ -60,7 +59,7 @@ impl Session {
             workload,
             arguments,
             profile,
-            sizes,
+            sizes: workload.sizes(profile),
             progress,
             start,
             criterion_directory,
@@ -115,7 +114,7 @@ impl Session {
     pub fn replay_recorded(&mut self, recorded: Vec<Series>) -> Result<()> {
         let mut labels: Vec<String> = recorded.iter().map(|series| series.label.clone()).collect();
         labels.dedup();
-        let plan = workloads::plan(self.workload, &self.sizes, &labels);
+        let plan = workloads::plan(self.workload, self.profile, &labels);
         self.series =
             recorded.into_iter().map(|series| ((series.label.clone(), series.parameter.clone()), series)).collect();
         let known = |planned: &&Planned| self.series.contains_key(&(planned.label.clone(), planned.parameter.clone()));

@@ -63,6 +63,9 @@ pub struct OutcomePart {
     pub unit: Unit,
     /// Which way is better.
     pub direction: Direction,
+    /// The workload, which is the name of its bench executable; empty where the record does not say.
+    #[serde(default)]
+    pub workload: String,
     /// Version of the workload.
     pub workload_version: u32,
     /// Bytes of one iteration.

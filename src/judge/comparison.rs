@@ -9,6 +9,8 @@ use std::path::PathBuf;
 pub struct BenchmarkComparison {
     /// `workload/label/parameter`.
     pub id: String,
+    /// The bench executable that runs it, where a record names it.
+    pub bench: Option<String>,
     /// The unit of the values; `None` where nothing was recorded (criterion's nanoseconds, as a rule).
     pub unit: Option<Unit>,
     /// The base's rounds: number, estimate, folder. Empty where only the candidate has the benchmark.

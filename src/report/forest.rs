@@ -187,7 +187,7 @@ fn row(benchmark: &BenchmarkComparison, judgement: &Judgement, scale: Scale, pag
         },
         visible: format::visible(judgement),
         remarks: format::remarks(benchmark, judgement),
-        profile: (judgement.verdict == Verdict::Regressed).then(|| format::profile_command(&benchmark.id)),
+        profile: (judgement.verdict == Verdict::Regressed).then(|| format::profile_command(benchmark)),
         plot: Plot {
             band: {
                 let (left, right) = (scale.place(-benchmark.threshold), scale.place(benchmark.threshold));

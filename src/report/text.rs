@@ -1,7 +1,7 @@
 //! Numbers as a page writes them. Layer 4.
 
 use crate::record::Unit;
-use crate::units::{format_nanoseconds, format_size};
+use crate::units::{format_factor, format_nanoseconds, format_size};
 use std::fmt;
 
 /// A place in a picture, in pixels with one decimal.
@@ -68,14 +68,9 @@ fn short(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// How many times, for a factor against something: `x 69`, `x 1.20`, and `x -` against nothing.
+/// How many times something is another: `× 69`, `× 1.20`, and `× –` against nothing.
 pub(super) fn factor(now: f64, before: f64) -> String {
-    match now / before {
-        f if !f.is_finite() => "× –".to_owned(),
-        f if f < 10.0 => format!("× {f:.2}"),
-        f if f < 1e6 => format!("× {f:.0}"),
-        f => format!("× {f:.0e}"),
-    }
+    format!("× {}", format_factor(now, before).as_deref().unwrap_or("–"))
 }
 
 #[cfg(test)]

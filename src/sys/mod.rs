@@ -6,6 +6,7 @@ pub mod broken_pipe;
 pub mod c_library;
 pub mod child;
 pub mod cpu;
+pub mod directory;
 pub mod disk;
 pub mod ext_superblock;
 pub mod fallocate;

@@ -5,6 +5,7 @@
 //! outside of it, and every iteration is checked after its clock stopped: one that did not do what its name says is an
 //! error, not a time.
 
+pub mod fsync_append;
 pub mod interleaved_streams;
 pub mod operation_latency;
 pub mod partial_page_reads;

@@ -1,7 +1,7 @@
 //! What the tests of the bench executables share: a script that runs them on loop mounts, and what every run must keep to.
 #![allow(dead_code)]
 
-use super::common::{bench, have, in_namespace, is_root, text};
+use super::common::{bench, have, is_root, must_succeed};
 use std::path::{Path, PathBuf};
 
 /// Functions for the scripts, besides those of `common`. A run's output is in $W/out and $W/err.
@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 /// - `refuses TEXT COMMAND…`: status 2, one line with that text, nothing else said and nothing made in $W/m.
 /// - `says`, `prints`, `never_says PATTERN`: (not) in the last run's stderr, stdout, stderr.
 /// - `record ID JQ`: a value of the last run's record of that id.
+/// - `alone`: for a test that drops caches or reads from a cold one: the cache is the whole machine's, and one test's drops
+///   would spoil another's reads. Held to the script's end, against other checkouts' tests too.
 /// - `nothing_left`: no file but those that `keep` saw, no process that works on $W/m.
 const FUNCTIONS: &str = r#"
 export FSGAUGE_PATH=$W/m FSGAUGE_PROFILE=quick CRITERION_HOME=$W/h
@@ -50,6 +52,7 @@ prints() { grep -qE -- "$1" "$W/out" || fail "stdout does not say: $1"; }
 folder() { local group=${1%%/*} rest=${1#*/}; echo "$CRITERION_HOME/$group/${rest%/*}/${rest##*/}"; }
 record() { jq -c "$2" "$(folder "$1")/${3:-new}/fsgauge.json"; }
 is() { [ "$1" = "$2" ] || fail "${3:-value} is $1, and should be $2"; }
+alone() { exec 9</proc/vmstat; flock 9; }
 keep() { find "$W/m" -print0 | sort -z | xargs -0 -n1 stat -c '%n %F %s' >"$W/kept"; }
 working() { echo "$W/m/" >"$W/pattern"; grep -lsaF -f "$W/pattern" /proc/[0-9]*/cmdline || true; }
 idle() { [ -z "$(working)" ]; }
@@ -59,22 +62,20 @@ nothing_left() {
 }
 "#;
 
-/// Whether everything that the scripts use is there.
-pub fn can_run(programs: &[&str]) -> bool {
-    is_root() && have(&["unshare", "losetup", "jq"]) && have(programs)
-}
-
-/// Runs a script with the executables' paths in $PREALLOCATION, $STREAMS, $READS and $LATENCY. It must succeed.
-pub fn run(script: &str) -> String {
+/// Runs a script with the executables' paths in $PREALLOCATION, $APPEND, $STREAMS, $READS and $LATENCY. It must succeed. Skipped where
+/// this is not root, or one of `programs` or of those that every script uses is missing.
+pub fn run(programs: &[&str], script: &str) {
+    if !(is_root() && have(&["unshare", "losetup", "jq", "flock"]) && have(programs)) {
+        return;
+    }
     let names = [
         ("PREALLOCATION", "preallocation"),
+        ("APPEND", "fsync_append"),
         ("STREAMS", "interleaved_streams"),
         ("READS", "partial_page_reads"),
         ("LATENCY", "operation_latency"),
     ];
     let paths: Vec<(&str, PathBuf)> = names.into_iter().map(|(variable, name)| (variable, bench(name))).collect();
     let variables: Vec<(&str, &Path)> = paths.iter().map(|(variable, path)| (*variable, path.as_path())).collect();
-    let output = in_namespace(&format!("{FUNCTIONS}{script}"), &variables);
-    assert!(output.status.success(), "{script}\n{}{}", text(&output.stdout), text(&output.stderr));
-    text(&output.stdout)
+    must_succeed(&format!("{FUNCTIONS}{script}"), &variables);
 }

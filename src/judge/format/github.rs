@@ -34,7 +34,7 @@ pub(super) fn render(comparison: &Comparison) -> String {
             visible(judgement)
         );
         if judgement.verdict == Verdict::Regressed {
-            message = format!("{message}\n{}", profile_command(&benchmark.id));
+            message = format!("{message}\n{}", profile_command(benchmark));
         }
         lines.push(command(level, &benchmark.id, &message));
     }

@@ -116,6 +116,6 @@ fn benchmark(benchmark: &BenchmarkComparison) -> BenchmarkReport<'_> {
         remarks: judgement.map_or_else(|| benchmark.remarks.clone(), |judgement| remarks(benchmark, judgement)),
         reason: why_not_judged(benchmark),
         suggestion,
-        profile: (benchmark.verdict() == Some(Verdict::Regressed)).then(|| profile_command(&benchmark.id)),
+        profile: (benchmark.verdict() == Some(Verdict::Regressed)).then(|| profile_command(benchmark)),
     }
 }

@@ -58,10 +58,9 @@ fn status(benchmark: &BenchmarkComparison, comparison: &Comparison) -> TestCaseS
         Status::Missing { .. } | Status::Refused(_) => failure(NonSuccessKind::Error, &why()),
         Status::NotCompared => skipped(&why()),
         Status::Compared(judgement) => match judgement.verdict {
-            Verdict::Regressed => failure(
-                NonSuccessKind::Failure,
-                &format!("{}; {}", sentence(judgement), profile_command(&benchmark.id)),
-            ),
+            Verdict::Regressed => {
+                failure(NonSuccessKind::Failure, &format!("{}; {}", sentence(judgement), profile_command(benchmark)))
+            }
             Verdict::Inconclusive if comparison.strict => failure(NonSuccessKind::Failure, &sentence(judgement)),
             Verdict::Inconclusive => skipped(&sentence(judgement)),
             Verdict::Improved | Verdict::Unchanged => TestCaseStatus::success(),

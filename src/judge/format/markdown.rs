@@ -66,7 +66,7 @@ fn write_all(out: &mut String, comparison: &Comparison) -> std::fmt::Result {
                 writeln!(out, "\n{}: {}", escape(&benchmark.id), escape(&remark))?;
             }
             if judgement.verdict == Verdict::Regressed {
-                writeln!(out, "\n    {}", profile_command(&benchmark.id))?;
+                writeln!(out, "\n    {}", profile_command(benchmark))?;
             }
         }
         if judged.len() > ROWS_AT_MOST {

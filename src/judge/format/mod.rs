@@ -51,14 +51,13 @@ pub fn render_refusal(base: &str, candidate: &str, reason: &str, format: Format)
     }
 }
 
-/// The command that shows where a benchmark's time goes.
-pub fn profile_command(id: &str) -> String {
-    // Each workload's groups begin with the name of its bench target (docs/WORKLOADS.md).
-    const BENCHES: [&str; 4] = ["preallocation", "interleaved_streams", "partial_page_reads", "operation_latency"];
-    let bench = BENCHES.iter().find(|bench| id.starts_with(**bench)).map(|bench| format!(" --bench {bench}"));
+/// The command that shows where a benchmark's time goes. Without a record it starts every bench, of which one has the id.
+pub fn profile_command(benchmark: &BenchmarkComparison) -> String {
+    let bench = benchmark.bench.as_ref().map(|bench| format!(" --bench {bench}")).unwrap_or_default();
+    let id = &benchmark.id;
     let is_plain = id.chars().all(|c| c.is_ascii_alphanumeric() || "/._+-=,:@".contains(c));
     let id = if is_plain { id.to_owned() } else { format!("'{}'", id.replace('\'', r"'\''")) };
-    format!("perf record -g -- cargo bench{} -- --exact {id} --profile-time 10", bench.unwrap_or_default())
+    format!("perf record -g -- cargo bench{bench} -- --exact {id} --profile-time 10")
 }
 
 /// The benchmarks, worst first: regressed, inconclusive, improved, unchanged, and by the size of the change in each.

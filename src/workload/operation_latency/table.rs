@@ -2,6 +2,7 @@
 
 use super::{Operation, Walk};
 use crate::record::Latency;
+use crate::units::format_factor;
 use std::fmt::Write;
 
 /// The distribution of times, in nanoseconds. Percentiles are exact, by nearest rank. All zeros where there is no sample.
@@ -141,13 +142,7 @@ fn milliseconds(nanoseconds: f64) -> String {
 }
 
 fn factor(now: f64, idle: f64) -> String {
-    let factor = now / idle;
-    match factor {
-        f if !f.is_finite() => "x -".to_owned(),
-        f if f < 10.0 => format!("x {f:.2}"),
-        f if f < 1e6 => format!("x {f:.0}"),
-        f => format!("x {f:.0e}"),
-    }
+    format!("x {}", format_factor(now, idle).as_deref().unwrap_or("-"))
 }
 
 #[cfg(test)]
