@@ -53,7 +53,7 @@ pub fn without_random_numbers(recipe: &Recipe, number: usize) -> Vec<String> {
         && let Some(at) = line.iter().rposition(|word| word == "-E")
         && let Some(extended) = line.get_mut(at + 1).filter(|words| !words.contains("hash_seed="))
     {
-        extended.push_str(&",hash_seed=66736761-7567-4531-8000-000000000000");
+        extended.push_str(",hash_seed=66736761-7567-4531-8000-000000000000");
     }
     let is_set = |flag: &str| recipe.mkfs_options.iter().any(|word| word == flag);
     match recipe.filesystem {
