@@ -24,7 +24,7 @@ pub struct Arguments {
     /// Targets, separated by commas [default: all that were published, and their relatives]
     #[arg(long, value_name = "TARGET", value_delimiter = ',')]
     targets: Vec<String>,
-    /// Workloads, separated by commas [default: all]
+    /// Workloads, separated by commas [default: the four that were published]
     #[arg(long, value_name = "WORKLOAD", value_delimiter = ',')]
     workloads: Vec<String>,
     /// Keep images in memory: no disk is measured
@@ -96,6 +96,13 @@ fn chosen(arguments: &Arguments) -> Result<Vec<Job>> {
     let known = replication::known_targets();
     if let Some(unknown) = arguments.targets.iter().find(|target| !known.contains(&target.as_str())) {
         return Err(Error::refused(format!("nothing is replicated on `{unknown}`; there are {}", known.join(", "))));
+    }
+    let published = replication::published_workloads();
+    if let Some(unknown) = arguments.workloads.iter().find(|workload| !published.contains(&workload.as_str())) {
+        return Err(Error::refused(format!(
+            "no workload `{unknown}` was published; there are {}",
+            published.join(", ")
+        )));
     }
     let jobs = replication::jobs(&arguments.targets, &arguments.workloads);
     if jobs.is_empty() {

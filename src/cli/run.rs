@@ -2,6 +2,7 @@
 
 use super::with::Making;
 use clap::Args;
+use fsgauge::harness::arguments::refuse_empty_choice;
 use fsgauge::sys::mountinfo;
 use fsgauge::target::bench_executables::{self, Benches};
 use fsgauge::target::config::Plan;
@@ -74,9 +75,12 @@ fn job(arguments: &Arguments) -> Result<Job> {
     let paths = arguments.paths.iter().map(|path| labelled(path)).collect::<Result<Vec<_>>>()?;
     let labels =
         targets.iter().map(|target| target.label.as_str()).chain(paths.iter().map(|(label, _)| label.as_str()));
-    catalog::refuse_equal_labels(labels)?;
+    catalog::refuse_equal_labels(labels.clone())?;
+    let labels: Vec<String> = labels.map(str::to_owned).collect();
     let plans = plan::plan(targets, &arguments.making.wishes())?;
     let benches = bench_executables::find(&arguments.benches)?;
+    let names: Vec<&str> = benches.executables.iter().map(|bench| bench.name.as_str()).collect();
+    refuse_empty_choice(&arguments.criterion, &names, &labels)?;
     for label in paths.iter().map(|(label, _)| label).chain(&existing) {
         eprintln!("fsgauge: {label}: each round uses a fresh directory on the same filesystem, not a fresh filesystem");
     }
@@ -133,6 +137,9 @@ fn labelled(argument: &str) -> Result<(String, PathBuf)> {
         Some((label, path)) if names::is_label(label) => {
             names::check_label(label)?;
             (Some(label.to_string()), Path::new(path))
+        }
+        Some((label, path)) if path.starts_with('/') && !Path::new(argument).exists() => {
+            return names::check_label(label).map(|()| (label.to_string(), PathBuf::from(path)));
         }
         _ => (None, Path::new(argument)),
     };

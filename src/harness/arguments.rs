@@ -1,5 +1,7 @@
 //! Criterion's command line, read before criterion sees it: what would panic or be dropped without a word is refused here.
 
+use super::profile::Profile;
+use super::workloads;
 use crate::names::{check_baseline_to_read, check_baseline_to_save, split_round};
 use crate::{Error, Result};
 use clap::{Arg, ArgAction, Command, value_parser};
@@ -188,6 +190,29 @@ impl Arguments {
             Baseline::Discard => None,
         }
     }
+}
+
+/// Refuses arguments for criterion that choose no benchmark of these executables on these labels: everything would be set up,
+/// and nothing measured. Arguments that cannot be read are left to the benches, which say what is wrong with them.
+pub fn refuse_empty_choice(words: &[OsString], benches: &[&str], labels: &[String]) -> Result<()> {
+    let bench = ["bench", "--bench"].map(OsString::from);
+    let Ok(arguments) = Arguments::parse(bench.into_iter().chain(words.iter().cloned())) else { return Ok(()) };
+    let chosen: Vec<_> = workloads::ALL.into_iter().filter(|workload| benches.contains(&workload.name)).collect();
+    let selected = Profile::ALL.into_iter().any(|profile| {
+        let mut planned = chosen.iter().flat_map(|workload| workloads::plan(workload, profile, labels));
+        planned.any(|planned| arguments.selects(&planned.id))
+    });
+    if selected || chosen.is_empty() {
+        return Ok(());
+    }
+    let filter = match &arguments.filter {
+        Filter::Regex(regex) => format!("filter `{regex}`"),
+        Filter::Exact(exact) => format!("`--exact {exact}`"),
+        Filter::All | Filter::Nothing => "`--ignored`".to_owned(),
+    };
+    let label = labels.first().map_or("LABEL", String::as_str);
+    Err(Error::refused(format!("{filter} matches no benchmark of {} on {}", benches.join(", "), labels.join(", ")))
+        .hint(format!("ids look like preallocation/{label}/write_8k; `cargo bench -- --list` shows all")))
 }
 
 fn baseline(matches: &clap::ArgMatches, text: &dyn Fn(&str) -> Option<String>) -> Result<Baseline> {

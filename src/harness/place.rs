@@ -81,7 +81,7 @@ impl ReadCounters {
 }
 
 /// Filesystems whose only copy is the page cache: nothing can be made cold there.
-const IN_MEMORY: [&str; 3] = ["tmpfs", "ramfs", "hugetlbfs"];
+const IN_MEMORY: [&str; 4] = ["tmpfs", "devtmpfs", "ramfs", "hugetlbfs"];
 
 /// Whether a filesystem can be made cold at all, by what is mounted. An overlay is as cold as its upper directory.
 pub fn can_be_cold(mounted: &Mounted) -> bool {

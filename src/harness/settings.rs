@@ -101,6 +101,10 @@ fn parse_target(item: &[u8]) -> Result<Requested> {
         Some((label, path)) if std::str::from_utf8(label).is_ok_and(is_label) => {
             (Some(String::from_utf8_lossy(label).into_owned()), path)
         }
+        // Meant as a label, unless it is a path that has `=` in it.
+        Some((label, path)) if path.starts_with(b"/") && !item.starts_with(b"/") => {
+            (Some(String::from_utf8_lossy(label).into_owned()), path)
+        }
         _ => (None, item),
     };
     if let Some(label) = &label {

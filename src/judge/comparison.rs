@@ -11,6 +11,8 @@ pub struct BenchmarkComparison {
     pub id: String,
     /// The bench executable that runs it, where a record names it.
     pub bench: Option<String>,
+    /// The target that fsgauge made for it, where a record names one.
+    pub target: Option<String>,
     /// The unit of the values; `None` where nothing was recorded (criterion's nanoseconds, as a rule).
     pub unit: Option<Unit>,
     /// The base's rounds: number, estimate, folder. Empty where only the candidate has the benchmark.

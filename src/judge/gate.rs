@@ -182,7 +182,11 @@ fn benchmark(id: &str, base: &[Round], candidate: &[Round], options: &Options, s
     remarks.dedup();
     BenchmarkComparison {
         id: id.to_owned(),
-        bench: outcomes().map(|outcome| outcome.workload.clone()).find(|name| is_bench_name(name)),
+        bench: outcomes().map(|outcome| outcome.workload.clone()).find(|name| is_plain_name(name)),
+        target: candidate
+            .iter()
+            .filter_map(|round| round.record.as_ref()?.identity.get("target").cloned())
+            .find(|name| is_plain_name(name)),
         unit: outcomes().next().map(|outcome| outcome.unit),
         base: estimates(base),
         candidate: estimates(candidate),
@@ -193,8 +197,8 @@ fn benchmark(id: &str, base: &[Round], candidate: &[Round], options: &Options, s
 }
 
 /// Whether a recorded name may stand in a command that is printed: results may come from anywhere.
-fn is_bench_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
+fn is_plain_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
 }
 
 /// Judges all that may be compared: those whose list of refusals is empty.

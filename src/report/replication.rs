@@ -50,6 +50,11 @@ pub fn jobs(targets: &[String], workloads: &[String]) -> Vec<Job> {
         .collect()
 }
 
+/// The workloads that were published.
+pub fn published_workloads() -> Vec<&'static str> {
+    TARGETS.iter().map(|(workload, _)| *workload).collect()
+}
+
 /// What was measured, by benchmark id: criterion's median and the record.
 #[derive(Debug, Default)]
 pub struct Measured(BTreeMap<String, (f64, Record)>);

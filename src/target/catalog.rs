@@ -59,6 +59,10 @@ pub fn resolve(argument: &str) -> Result<Named> {
             names::check_label(label)?;
             (Some(label.to_string()), target)
         }
+        Some((label, target)) if !Path::new(argument).exists() && find(target).is_ok() => {
+            names::check_label(label)?;
+            (Some(label.to_string()), target)
+        }
         _ => (None, argument),
     };
     let config =

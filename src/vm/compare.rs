@@ -5,7 +5,8 @@ use super::faults::Fault;
 use super::run::{self, Boot, Setup, Side};
 use super::schedule::{self, Step};
 use super::work::WorkDirectory;
-use crate::names;
+use crate::target::rounds;
+use crate::{Error, names};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -35,7 +36,8 @@ pub fn boot_all(
             let name = names::round_name(&side.label, step.round);
             let outcome = boot_one(setup, side, step, &work, stop, say, &name).and_then(|boot| {
                 let _one = analysis.lock().unwrap_or_else(PoisonError::into_inner);
-                Ok(run::save(setup, side, step.round, &boot)?)
+                run::save(setup, side, step.round, &boot)?;
+                refuse_empty_round(setup, &name)
             });
             if let Err(fault) = outcome {
                 failed.store(true, Ordering::Relaxed);
@@ -62,10 +64,26 @@ fn boot_one(
 ) -> Result<Boot, Fault> {
     say(&format!("{name}: boots {} {}", side.kernel.release, side.append.join(" ")));
     let begin = std::time::Instant::now();
-    let boot = run::boot(setup, side, step.round, work, stop, &mut |line| say(&format!("{name}: {line}")))?;
+    let boot = || run::boot(setup, side, step.round, work, stop, &mut |line| say(&format!("{name}: {line}")));
+    let boot = match boot() {
+        Err(fault) if fault.stuck => {
+            say(&format!("{}; boots once more with the same seed", fault.error));
+            boot()?
+        }
+        outcome => outcome?,
+    };
     let guest = boot.answer.seconds.get("guest").copied().unwrap_or_default();
     say(&format!("{name}: {:.0} s, of which {guest:.1} s on the guest's clock", begin.elapsed().as_secs_f64()));
     Ok(boot)
+}
+
+/// A round in which every benchmark was skipped is none.
+fn refuse_empty_round(setup: &Setup, name: &str) -> Result<(), Fault> {
+    if rounds::count_saved(&setup.criterion_directory, name) > 0 {
+        return Ok(());
+    }
+    let error = format!("{name} saved nothing: every benchmark was skipped, see above for the reasons");
+    Err(Fault::of_host(Error::failed(error)))
 }
 
 fn next(steps: &Mutex<VecDeque<Step>>, failed: &AtomicBool) -> Option<Step> {

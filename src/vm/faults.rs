@@ -14,6 +14,9 @@ pub struct Fault {
     pub error: Error,
     /// Whether the kernel or its guest failed, so that another kernel may do better. If not, it is the host.
     pub of_kernel: bool,
+    /// Whether QEMU just did nothing any more. Seen once in some fifty boots, and not again with the same seed: QEMU's own
+    /// fault, while a kernel that hangs does so at every attempt.
+    pub stuck: bool,
     /// The last lines of the kernel's log, where they help.
     pub log: Vec<String>,
 }
@@ -21,7 +24,7 @@ pub struct Fault {
 impl Fault {
     /// A fault of the host or of the request.
     pub fn of_host(error: Error) -> Self {
-        Fault { error, of_kernel: false, log: Vec::new() }
+        Fault { error, of_kernel: false, stuck: false, log: Vec::new() }
     }
 }
 
@@ -50,7 +53,8 @@ pub fn diagnose(name: &str, console: &str, ended: Ended, answer: Option<&Answer>
     let last_lines = || log[log.len().saturating_sub(SHOWN_LINES)..].iter().map(|line| line.to_string()).collect();
     let around = |at: usize| log[at..].iter().take(SHOWN_LINES).map(|line| line.to_string()).collect::<Vec<_>>();
     let fault = |what: String, log: Vec<String>| {
-        Some(Fault { error: Error::failed(format!("{name}: {what}")), of_kernel: true, log })
+        let stuck = matches!(ended, Ended::Idle(_));
+        Some(Fault { error: Error::failed(format!("{name}: {what}")), of_kernel: true, stuck, log })
     };
     // The first cause is named, not what it led to: memory that ran out may end in a panic, and so may an oops.
     if let Some(at) = memory {
@@ -98,7 +102,7 @@ pub fn diagnose(name: &str, console: &str, ended: Ended, answer: Option<&Answer>
             log.last().map_or_else(|| "it said nothing".to_string(), |line| format!("its last line was: {line}"));
         let error =
             Error::failed(format!("{name}: the machine ended with {status} {where_it_was} without a result: {said}"));
-        return Some(Fault { error, of_kernel, log: last_lines() });
+        return Some(Fault { error, of_kernel, stuck: false, log: last_lines() });
     };
     if let Some(failure) = &answer.failure {
         return fault(format!("the guest failed {where_it_was}: {failure}"), last_lines());
@@ -163,6 +167,10 @@ mod tests {
         let time = Duration::from_secs(300);
         assert!(text(BEGUN, Ended::Silent(time), None).contains("said nothing for 300 s"));
         assert!(text("", Ended::Idle(time), None).contains("at boot: its CPU did nothing"));
+        assert!(
+            diagnose("x", "", Ended::Idle(time), None).unwrap().stuck
+                && !diagnose("x", BEGUN, Ended::Silent(time), None).unwrap().stuck
+        );
         assert!(text("", Ended::ByItself(1), None).contains("ended with 1 at boot"));
         let refused = diagnose("x", "qemu-system-x86_64: -seed: bad\n", Ended::ByItself(1), None).unwrap();
         assert!(!refused.of_kernel && refused.error.to_string().contains("-seed: bad"));

@@ -4,6 +4,7 @@
 //! Until the benchmarks have ended it does nothing that waits for the host: the instruction clock skips idle time, so a
 //! wait for the host would last a different time in every boot.
 
+use super::disk::Disk;
 use super::plan::{self, Answer, BenchEnd, InjectedFault, Plan, PlannedTarget};
 use super::virtme::SHARE_TAG;
 use crate::managed::{self, Backing, ManagedTarget};
@@ -67,10 +68,8 @@ fn work(answer: &mut Answer, begin: Instant) -> Result<()> {
     for module in &plan.modules {
         load(&Path::new(plan::MODULES_DIRECTORY).join(module))?;
     }
-    let devices = make_disks(&plan)?;
-    let mut made = Vec::new();
-    for (target, device) in plan.targets.iter().zip(devices) {
-        made.push(make_target(target, device)?);
+    if plan.targets.iter().any(|target| !target.mkfs.is_empty()) {
+        mount_new("configfs", CONFIGFS)?;
     }
     show_command_line(&plan.command_line)?;
     create(Path::new(RECORDS))?;
@@ -78,18 +77,29 @@ fn work(answer: &mut Answer, begin: Instant) -> Result<()> {
     if let Some(fault) = plan.fault {
         std::thread::spawn(move || inject(fault));
     }
-    for bench in &plan.benches {
-        say(&format!("begins {bench}"));
+    for (target, bench) in plan.targets.iter().flat_map(|target| plan.benches.iter().map(move |bench| (target, bench)))
+    {
         let begin = Instant::now();
-        let end = run_bench(bench, &plan, &made)?;
-        say(&format!("ended {bench} with {}", end.status));
-        answer.seconds.insert(bench.clone(), begin.elapsed().as_secs_f64());
-        answer.benches.push(end);
-    }
-    for target in made.iter().rev() {
-        unmount(&target.path)?;
+        answer.benches.push(run_alone(bench, &plan, target)?);
+        answer.seconds.insert(format!("{bench} {}", target.label), begin.elapsed().as_secs_f64());
     }
     Ok(())
+}
+
+/// One bench on one filesystem, made for it alone on a new disk and the only one mounted: what it measures depends neither on
+/// what ran before nor on what another filesystem's threads do meanwhile.
+fn run_alone(bench: &str, plan: &Plan, target: &PlannedTarget) -> Result<BenchEnd> {
+    let device = if target.mkfs.is_empty() { PathBuf::from("none") } else { make_disk(&plan.disk, target)? };
+    let made = [make_target(target, device)?];
+    say(&format!("begins {bench}"));
+    let end = run_bench(bench, plan, &made)?;
+    say(&format!("ended {bench} with {}", end.status));
+    unmount(&made[0].path)?;
+    if !target.mkfs.is_empty() {
+        let folder = disk_folder();
+        std::fs::remove_dir(&folder).map_err(|e| Error::io("remove the disk of", &folder, &e))?;
+    }
+    Ok(end)
 }
 
 fn create(directory: &Path) -> Result<()> {
@@ -139,54 +149,45 @@ fn load(module: &Path) -> Result<()> {
     }
 }
 
-/// Makes one null_blk disk for each target with a filesystem on a disk, through configfs (Documentation/block/null_blk.rst).
-fn make_disks(plan: &Plan) -> Result<Vec<PathBuf>> {
-    const CONFIGFS: &str = "/sys/kernel/config";
-    if plan.targets.iter().all(|target| target.mkfs.is_empty()) {
-        return Ok(vec![PathBuf::from("none"); plan.targets.len()]);
-    }
-    mount_new("configfs", CONFIGFS)?;
-    let mut devices = Vec::new();
-    for target in &plan.targets {
-        if target.mkfs.is_empty() {
-            devices.push(PathBuf::from("none"));
+/// Where configfs is mounted.
+const CONFIGFS: &str = "/sys/kernel/config";
+
+/// The disk in configfs; there is one at a time.
+fn disk_folder() -> PathBuf {
+    Path::new(CONFIGFS).join("nullb/nullb0")
+}
+
+/// Makes a null_blk disk for a target through configfs (Documentation/block/null_blk.rst).
+fn make_disk(disk: &Disk, target: &PlannedTarget) -> Result<PathBuf> {
+    let folder = disk_folder();
+    std::fs::create_dir(&folder)
+        .map_err(|e| Error::io("make a disk in", &folder, &e).hint("the kernel needs null_blk with configfs"))?;
+    let settings = [
+        ("size", target.size_bytes.div_ceil(units::MIB)),
+        ("blocksize", target.block_bytes),
+        ("memory_backed", 1),
+        ("queue_mode", 2),
+        ("irqmode", 2),
+        ("completion_nsec", disk.completion_ns),
+        ("hw_queue_depth", u64::from(disk.queue_depth)),
+        ("mbps", disk.megabytes_per_second),
+        ("max_sectors", disk.request_kib * 2),
+        ("power", 1),
+    ];
+    for (setting, value) in settings {
+        let file = folder.join(setting);
+        if setting == "max_sectors" && !file.exists() {
+            // Before Linux 5.13 the largest request is the kernel's own.
             continue;
         }
-        let name = format!("nullb{}", devices.len());
-        let folder = Path::new(CONFIGFS).join("nullb").join(&name);
-        std::fs::create_dir(&folder)
-            .map_err(|e| Error::io("make a disk in", &folder, &e).hint("the kernel needs null_blk with configfs"))?;
-        let disk = &plan.disk;
-        let settings = [
-            ("size", target.size_bytes.div_ceil(units::MIB)),
-            ("blocksize", target.block_bytes),
-            ("memory_backed", 1),
-            ("queue_mode", 2),
-            ("irqmode", 2),
-            ("completion_nsec", disk.completion_ns),
-            ("hw_queue_depth", u64::from(disk.queue_depth)),
-            ("mbps", disk.megabytes_per_second),
-            ("max_sectors", disk.request_kib * 2),
-            ("power", 1),
-        ];
-        for (setting, value) in settings {
-            let file = folder.join(setting);
-            if setting == "max_sectors" && !file.exists() {
-                // Before Linux 5.13 the largest request is the kernel's own.
-                continue;
-            }
-            std::fs::write(&file, value.to_string()).map_err(|e| Error::io(&format!("write {value} to"), &file, &e))?;
-        }
-        let index_file = folder.join("index");
-        let index = std::fs::read_to_string(&index_file).map_err(|e| Error::io("read", &index_file, &e))?;
-        // The device is nullbINDEX, or has the name of its folder since Linux 6.6.
-        let candidates = [format!("/dev/nullb{}", index.trim()), format!("/dev/{name}")];
-        let device = candidates.iter().map(PathBuf::from).find(|device| device.exists());
-        let device =
-            device.ok_or_else(|| Error::failed(format!("null_blk made no device {}", candidates.join(" or "))))?;
-        devices.push(device);
+        std::fs::write(&file, value.to_string()).map_err(|e| Error::io(&format!("write {value} to"), &file, &e))?;
     }
-    Ok(devices)
+    let index_file = folder.join("index");
+    let index = std::fs::read_to_string(&index_file).map_err(|e| Error::io("read", &index_file, &e))?;
+    // The device is nullbINDEX, or has the name of its folder since Linux 6.6.
+    let candidates = [format!("/dev/nullb{}", index.trim()), "/dev/nullb0".to_owned()];
+    let device = candidates.iter().map(PathBuf::from).find(|device| device.exists());
+    device.ok_or_else(|| Error::failed(format!("null_blk made no device {}", candidates.join(" or "))))
 }
 
 fn make_target(target: &PlannedTarget, device: PathBuf) -> Result<ManagedTarget> {

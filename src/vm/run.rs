@@ -129,6 +129,10 @@ pub fn boot(
 ) -> std::result::Result<Boot, Fault> {
     let name = names::round_name(&side.label, round);
     let folder = work.subdirectory(&format!("{}-{round}", side.label))?;
+    // What an attempt before this one left.
+    std::fs::remove_dir_all(&folder)
+        .and_then(|()| std::fs::create_dir(&folder))
+        .map_err(|e| Error::io("empty", &folder, &e))?;
     let machine = prepare(setup, side, setup.first_seed + round - 1, &folder)?;
     let command = machine.command(&setup.tools)?;
     let console = folder.join("console");

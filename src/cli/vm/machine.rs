@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use clap::{Args, ValueEnum};
+use fsgauge::harness::arguments::refuse_empty_choice;
 use fsgauge::target::{bench_executables, catalog};
 use fsgauge::vm::clock::Clock;
 use fsgauge::vm::disk::{Disk, PRESETS};
@@ -11,6 +12,7 @@ use fsgauge::vm::run::{self as boot, Setup, Side};
 use fsgauge::vm::virtme::Tools;
 use fsgauge::vm::{compare, kvm};
 use fsgauge::{Error, Result, units};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -106,6 +108,9 @@ pub(super) fn setup(arguments: &MachineArguments, image: &Path) -> Result<Setup>
         }
     }
     words.extend(arguments.criterion.iter().cloned());
+    let names: Vec<&str> = benches.executables.iter().map(|bench| bench.name.as_str()).collect();
+    let labels: Vec<String> = targets.iter().map(|target| target.label.clone()).collect();
+    refuse_empty_choice(&words[1..].iter().map(OsString::from).collect::<Vec<_>>(), &names, &labels)?;
     if let Some(folder) = &arguments.keep_logs {
         std::fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, &e).into_refusal())?;
     }

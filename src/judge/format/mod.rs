@@ -5,6 +5,7 @@
 use super::gate::{BenchmarkComparison, Comparison, RoundEstimate, Status};
 use super::statistics;
 use super::verdict::{Evidence, Judgement, Verdict};
+use crate::names::is_label;
 use crate::record::Unit;
 use crate::units;
 
@@ -51,13 +52,21 @@ pub fn render_refusal(base: &str, candidate: &str, reason: &str, format: Format)
     }
 }
 
-/// The command that shows where a benchmark's time goes. Without a record it starts every bench, of which one has the id.
+/// The command that shows where a benchmark's time goes, on the candidate's target where fsgauge made one, else on a directory
+/// that the reader must name. Without a record it starts every bench, of which one has the id.
 pub fn profile_command(benchmark: &BenchmarkComparison) -> String {
     let bench = benchmark.bench.as_ref().map(|bench| format!(" --bench {bench}")).unwrap_or_default();
     let id = &benchmark.id;
+    let label = id.split('/').nth(1).unwrap_or_default();
+    let place = match &benchmark.target {
+        Some(target) if target == label => format!("fsgauge with {target} -- "),
+        Some(target) if is_label(label) => format!("fsgauge with {label}={target} -- "),
+        _ if is_label(label) => format!("FSGAUGE_PATH={label}=DIRECTORY "),
+        _ => String::new(),
+    };
     let is_plain = id.chars().all(|c| c.is_ascii_alphanumeric() || "/._+-=,:@".contains(c));
     let id = if is_plain { id.to_owned() } else { format!("'{}'", id.replace('\'', r"'\''")) };
-    format!("perf record -g -- cargo bench{bench} -- --exact {id} --profile-time 10")
+    format!("{place}perf record -g -- cargo bench{bench} -- --exact {id} --profile-time 10")
 }
 
 /// The benchmarks, worst first: regressed, inconclusive, improved, unchanged, and by the size of the change in each.
