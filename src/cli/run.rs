@@ -2,7 +2,7 @@
 
 use super::with::Making;
 use clap::Args;
-use fsgauge::harness::arguments::refuse_empty_choice;
+use fsgauge::harness::arguments::chosen_benches;
 use fsgauge::sys::mountinfo;
 use fsgauge::target::bench_executables::{self, Benches};
 use fsgauge::target::config::Plan;
@@ -80,7 +80,7 @@ fn job(arguments: &Arguments) -> Result<Job> {
     let plans = plan::plan(targets, &arguments.making.wishes())?;
     let benches = bench_executables::find(&arguments.benches)?;
     let names: Vec<&str> = benches.executables.iter().map(|bench| bench.name.as_str()).collect();
-    refuse_empty_choice(&arguments.criterion, &names, &labels)?;
+    chosen_benches(&arguments.criterion, &names, &labels)?;
     for label in paths.iter().map(|(label, _)| label).chain(&existing) {
         eprintln!("fsgauge: {label}: each round uses a fresh directory on the same filesystem, not a fresh filesystem");
     }

@@ -15,6 +15,7 @@ use fsgauge::vm::{guest, kernel, kvm};
 use fsgauge::{Error, Result, names, units};
 use machine::{MachineArguments, boot_and_save, setup};
 use std::ffi::OsString;
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -73,7 +74,7 @@ Examples:
   fsgauge vm run --kernel v6.1=K61 --target ext4 --dry-run         prints QEMU's command line
   fsgauge vm run --kernel v6.1=K61 --shell                         a shell under that kernel, on this system read-only
 
-Exit status: 0 saved, 2 not, 130 and 143 interrupted; with --shell that of the shell.")]
+Exit status: 0 saved, 2 not, 130 and 143 interrupted; with --shell 0 once the machine has ended.")]
 struct Run {
     /// LABEL=PATH of the kernel; the label is the baseline's name.
     #[arg(long, value_name = "LABEL=PATH")]
@@ -231,6 +232,9 @@ fn quoted(word: &str) -> String {
 }
 
 fn shell(side: &Side, arguments: &MachineArguments) -> Outcome {
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Err(Error::refused("--shell needs a terminal: run it in one, without a pipe or a file").into());
+    }
     let tools = Tools::find()?;
     let memory_mib = units::parse_size(&arguments.memory)? / units::MIB;
     let kvm = kvm::kvm_is_usable(&tools, &side.kernel.image)?;

@@ -192,18 +192,24 @@ impl Arguments {
     }
 }
 
-/// Refuses arguments for criterion that choose no benchmark of these executables on these labels: everything would be set up,
-/// and nothing measured. Arguments that cannot be read are left to the benches, which say what is wrong with them.
-pub fn refuse_empty_choice(words: &[OsString], benches: &[&str], labels: &[String]) -> Result<()> {
+/// Which of these executables have a benchmark that arguments for criterion choose, on these labels and in any profile.
+///
+/// Arguments that cannot be read choose all: the benches say what is wrong with them. Errors: none has one, so that everything
+/// would be set up and nothing measured.
+pub fn chosen_benches<'a>(words: &[OsString], benches: &[&'a str], labels: &[String]) -> Result<Vec<&'a str>> {
     let bench = ["bench", "--bench"].map(OsString::from);
-    let Ok(arguments) = Arguments::parse(bench.into_iter().chain(words.iter().cloned())) else { return Ok(()) };
-    let chosen: Vec<_> = workloads::ALL.into_iter().filter(|workload| benches.contains(&workload.name)).collect();
-    let selected = Profile::ALL.into_iter().any(|profile| {
-        let mut planned = chosen.iter().flat_map(|workload| workloads::plan(workload, profile, labels));
+    let Ok(arguments) = Arguments::parse(bench.into_iter().chain(words.iter().cloned())) else {
+        return Ok(benches.to_vec());
+    };
+    let has_one = |bench: &&&str| {
+        // An executable that is no workload of ours is not judged.
+        let Some(workload) = workloads::ALL.into_iter().find(|workload| workload.name == **bench) else { return true };
+        let mut planned = Profile::ALL.into_iter().flat_map(|profile| workloads::plan(workload, profile, labels));
         planned.any(|planned| arguments.selects(&planned.id))
-    });
-    if selected || chosen.is_empty() {
-        return Ok(());
+    };
+    let chosen: Vec<&str> = benches.iter().filter(has_one).copied().collect();
+    if !chosen.is_empty() {
+        return Ok(chosen);
     }
     let filter = match &arguments.filter {
         Filter::Regex(regex) => format!("filter `{regex}`"),

@@ -5,7 +5,7 @@ use super::plan::{Answer, LINE_PREFIX};
 use crate::Error;
 
 /// How many of the kernel's last lines are shown with a fault.
-const SHOWN_LINES: usize = 12;
+const SHOWN_LINES: usize = 30;
 
 /// Why a boot gave no result.
 #[derive(Debug, Clone)]
@@ -45,7 +45,10 @@ pub fn diagnose(name: &str, console: &str, ended: Ended, answer: Option<&Answer>
         Some(last) => format!("after \"{last}\""),
         None => "at boot".to_string(),
     };
-    let found = |words: &[&str]| log.iter().position(|line| words.iter().any(|word| line.contains(word)));
+    // What a process of the guest's died of is no fault of the kernel's (`traps: init[1] general protection fault`).
+    let found = |words: &[&str]| {
+        log.iter().position(|line| !line.starts_with("traps: ") && words.iter().any(|word| line.contains(word)))
+    };
     let panic = found(&["Kernel panic - not syncing", "end Kernel panic"]);
     let oops = found(&["BUG: ", "Oops: ", "general protection fault", "kernel BUG at", "stack segment: "]);
     let memory = found(&["Out of memory: ", "invoked oom-killer", "System is deadlocked on memory"]);
@@ -98,8 +101,11 @@ pub fn diagnose(name: &str, console: &str, ended: Ended, answer: Option<&Answer>
         let status = if let Ended::ByItself(status) = ended { status } else { 0 };
         // QEMU that refuses its arguments has said why on the console, and the guest never began.
         let of_kernel = !log.is_empty() && !log.iter().any(|line| line.starts_with("qemu-system"));
-        let said =
-            log.last().map_or_else(|| "it said nothing".to_string(), |line| format!("its last line was: {line}"));
+        let said = match (agent.iter().rev().find_map(|line| line.strip_prefix("failed: ")), log.last()) {
+            (Some(reason), _) => reason.to_string(),
+            (None, Some(line)) => format!("its last line was: {line}"),
+            (None, None) => "it said nothing; it needs CONFIG_SERIAL_8250_CONSOLE and CONFIG_PRINTK".to_string(),
+        };
         let error =
             Error::failed(format!("{name}: the machine ended with {status} {where_it_was} without a result: {said}"));
         return Some(Fault { error, of_kernel, stuck: false, log: last_lines() });

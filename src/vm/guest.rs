@@ -69,6 +69,12 @@ fn work(answer: &mut Answer, begin: Instant) -> Result<()> {
         load(&Path::new(plan::MODULES_DIRECTORY).join(module))?;
     }
     if plan.targets.iter().any(|target| !target.mkfs.is_empty()) {
+        let known = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+        if !known.lines().any(|line| line.ends_with("configfs")) {
+            return Err(Error::refused("this kernel has no configfs, and no module of it came along").hint(
+                "run `make modules` in the build tree, or set CONFIG_CONFIGFS_FS=y and CONFIG_BLK_DEV_NULL_BLK=y",
+            ));
+        }
         mount_new("configfs", CONFIGFS)?;
     }
     show_command_line(&plan.command_line)?;
@@ -184,7 +190,7 @@ fn make_disk(disk: &Disk, target: &PlannedTarget) -> Result<PathBuf> {
     }
     let index_file = folder.join("index");
     let index = std::fs::read_to_string(&index_file).map_err(|e| Error::io("read", &index_file, &e))?;
-    // The device is nullbINDEX, or has the name of its folder since Linux 6.6.
+    // The device is nullbINDEX, or in newer kernels has the name of its folder.
     let candidates = [format!("/dev/nullb{}", index.trim()), "/dev/nullb0".to_owned()];
     let device = candidates.iter().map(PathBuf::from).find(|device| device.exists());
     device.ok_or_else(|| Error::failed(format!("null_blk made no device {}", candidates.join(" or "))))

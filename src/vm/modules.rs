@@ -59,6 +59,22 @@ fn show_depends(kernel: &Kernel, root: &Path, name: &str) -> Result<Option<Vec<P
     Ok(Some(text.lines().filter_map(|line| line.trim().strip_prefix("insmod ")).map(PathBuf::from).collect()))
 }
 
+/// Refuses a module that was built for another release than the image claims: the kernel would not load it, half a minute later.
+/// Modules left from another build of the same release cannot be told.
+pub fn refuse_other_release(content: &[u8], file: &Path, release: &str) -> Result<()> {
+    const KEY: &[u8] = b"vermagic=";
+    let Some(at) = content.windows(KEY.len()).position(|window| window == KEY) else { return Ok(()) };
+    let magic = content[at + KEY.len()..].split(|&byte| byte == 0 || byte == b' ').next().unwrap_or_default();
+    if magic == release.as_bytes() {
+        return Ok(());
+    }
+    Err(Error::refused(format!(
+        "{} was built for {}, and the image is {release}: run `make modules` again",
+        file.display(),
+        String::from_utf8_lossy(magic)
+    )))
+}
+
 /// A module's content as the kernel loads it: packed ones are unpacked here, not under the slow clock of the guest.
 ///
 /// Errors: it cannot be read, or the program that unpacks it is missing.
@@ -91,4 +107,21 @@ pub fn content(file: &Path) -> Result<Vec<u8>> {
 pub fn name_in_guest(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     name.trim_end_matches(".xz").trim_end_matches(".zst").trim_end_matches(".gz").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_of_another_release_is_refused_with_both() {
+        let content = b"\x7fELF..license=GPL\0vermagic=6.1.192-g515c730 SMP mod_unload \0";
+        let refused = |release| refuse_other_release(content, Path::new("ext4.ko"), release);
+        assert!(refused("6.1.192-g515c730").is_ok() && refuse_other_release(b"", Path::new("x.ko"), "6.1").is_ok());
+        let message = refused("6.1.192").unwrap_err().to_string();
+        assert!(
+            ["ext4.ko", "6.1.192-g515c730", "the image is 6.1.192:"].iter().all(|w| message.contains(w)),
+            "{message}"
+        );
+    }
 }

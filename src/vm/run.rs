@@ -264,7 +264,9 @@ fn add_modules(archive: &mut Initramfs, setup: &Setup, side: &Side, folder: &Pat
     let mut names = Vec::new();
     for file in modules::files(&side.kernel, root.as_deref(), &wanted, &modules::WHERE_PRESENT)? {
         let name = modules::name_in_guest(&file);
-        archive.file(&format!("{}/{name}", plan::MODULES_DIRECTORY), 0o644, &modules::content(&file)?)?;
+        let content = modules::content(&file)?;
+        modules::refuse_other_release(&content, &file, &side.kernel.release)?;
+        archive.file(&format!("{}/{name}", plan::MODULES_DIRECTORY), 0o644, &content)?;
         names.push(name);
     }
     Ok(names)

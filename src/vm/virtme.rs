@@ -20,8 +20,10 @@ pub const SHARE_TAG: &str = "virtme.initmount0";
 
 /// Kernel arguments that every guest boots with, and why:
 /// the layout of the kernel is the same in every boot (nokaslr); /dev/kmsg takes every line (printk.devkmsg);
-/// no watchdog mistakes skipped idle time for a hang (nowatchdog).
-const KERNEL_ARGUMENTS: [&str; 3] = ["nokaslr", "printk.devkmsg=on", "nowatchdog"];
+/// no watchdog mistakes skipped idle time for a hang (nowatchdog); an oops ends the machine, which would else wait for the locks of
+/// the process that died (oops=panic); a built-in null_blk makes no disk of its own (null_blk.nr_devices=0).
+const KERNEL_ARGUMENTS: [&str; 5] =
+    ["nokaslr", "printk.devkmsg=on", "nowatchdog", "oops=panic", "null_blk.nr_devices=0"];
 
 /// The programs, and what they say of themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -266,7 +268,8 @@ mod tests {
         assert_eq!(
             machine().vng_arguments().join(" "),
             "--dry-run --verbose --force-9p --disable-monitor --disable-kvm --run /k/boot/vmlinuz-6.1 --cpus 1 --memory 4096M \
-             --append=rdinit=/init nokaslr printk.devkmsg=on nowatchdog slub_debug=FZ --rwdir=fsgauge=/w/out --exec true"
+             --append=rdinit=/init nokaslr printk.devkmsg=on nowatchdog oops=panic null_blk.nr_devices=0 \
+             slub_debug=FZ --rwdir=fsgauge=/w/out --exec true"
         );
     }
 
@@ -307,6 +310,9 @@ mod tests {
     fn what_is_recorded_of_the_command_line_does_not_differ_between_boots() {
         let other = Machine { share: "/elsewhere".into(), seed: 9, image: "/other".into(), ..machine() };
         assert_eq!(machine().recorded_command_line(), other.recorded_command_line());
-        assert_eq!(other.recorded_command_line(), "nokaslr printk.devkmsg=on nowatchdog slub_debug=FZ");
+        assert_eq!(
+            other.recorded_command_line(),
+            "nokaslr printk.devkmsg=on nowatchdog oops=panic null_blk.nr_devices=0 slub_debug=FZ"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use clap::{Args, ValueEnum};
-use fsgauge::harness::arguments::refuse_empty_choice;
+use fsgauge::harness::arguments::chosen_benches;
 use fsgauge::target::{bench_executables, catalog};
 use fsgauge::vm::clock::Clock;
 use fsgauge::vm::disk::{Disk, PRESETS};
@@ -97,20 +97,16 @@ pub(super) fn setup(arguments: &MachineArguments, image: &Path) -> Result<Setup>
     if let Some(filter) = &arguments.bench {
         match benches.executables.iter().position(|bench| bench.name == *filter) {
             Some(at) => benches.executables = vec![benches.executables.swap_remove(at)],
-            None => {
-                // A filter that begins with a workload's name needs no other executable.
-                let begins = |name: &str| filter.trim_start_matches('^').starts_with(name);
-                if benches.executables.iter().any(|bench| begins(&bench.name)) {
-                    benches.executables.retain(|bench| begins(&bench.name));
-                }
-                words.push(filter.clone());
-            }
+            None => words.push(filter.clone()),
         }
     }
     words.extend(arguments.criterion.iter().cloned());
-    let names: Vec<&str> = benches.executables.iter().map(|bench| bench.name.as_str()).collect();
     let labels: Vec<String> = targets.iter().map(|target| target.label.clone()).collect();
-    refuse_empty_choice(&words[1..].iter().map(OsString::from).collect::<Vec<_>>(), &names, &labels)?;
+    let criterion: Vec<OsString> = words[1..].iter().map(OsString::from).collect();
+    let names: Vec<String> = benches.executables.iter().map(|bench| bench.name.clone()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let chosen = chosen_benches(&criterion, &names, &labels)?;
+    benches.executables.retain(|bench| chosen.contains(&bench.name.as_str()));
     if let Some(folder) = &arguments.keep_logs {
         std::fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, &e).into_refusal())?;
     }
