@@ -274,6 +274,23 @@ mod tests {
     }
 
     #[test]
+    fn only_executables_with_a_chosen_benchmark_are_needed_and_none_is_refused() {
+        let names = ["fsync_append", "operation_latency", "preallocation"];
+        let chosen = |line: &str| {
+            let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+            chosen_benches(&words, &names, &["ext4".to_owned()])
+        };
+        assert_eq!(chosen("").unwrap(), names);
+        assert_eq!(chosen("fsync_append|latency_open/ext4/0$").unwrap(), ["fsync_append", "operation_latency"]);
+        assert_eq!(chosen("--exact preallocation_extents/ext4/write_4k").unwrap(), ["preallocation"]);
+        assert_eq!(chosen("--no-such-flag nosuch").unwrap(), names, "the benches say what is wrong");
+        for nothing in ["nosuch", "preallocation/xfs", "--exact preallocation", "--ignored"] {
+            let message = chosen(nothing).unwrap_err().to_string();
+            assert!(message.contains("matches no benchmark of fsync_append, operation_latency"), "{message}");
+        }
+    }
+
+    #[test]
     fn modes_are_those_of_criterion() {
         assert_eq!(parse("--bench").unwrap().mode, Mode::Bench);
         assert_eq!(parse("").unwrap().mode, Mode::Test);
