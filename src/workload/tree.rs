@@ -132,7 +132,7 @@ impl TreePlan {
     }
 
     /// Makes the tree in `root`, which must exist and be empty. `progress` is called after each file with the bytes done and
-    /// in all. Synced every [`ENTRIES_A_SYNC`] entries, so that where things lie does not depend on when the kernel's own
+    /// in all. Synced every 64 entries, so that where things lie does not depend on when the kernel's own
     /// threads came to write them. After an error what was made stays: the root is the caller's to remove.
     pub fn generate(&self, root: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let contents = payload::incompressible(BUFFER_BYTES, self.seed);
