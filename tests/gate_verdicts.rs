@@ -130,12 +130,13 @@ fn rounds_decide_and_a_regression_comes_with_the_command_that_profiles_it() {
     let (regressed, improved) = (text.find("REGRESSED").unwrap(), text.find("IMPROVED").unwrap());
     assert!(regressed < improved && text.contains("cargo bench --bench preallocation --"), "{text}");
     assert!(text.contains("--exact preallocation/ext4/write_4k --profile-time 10"), "{text}");
+    assert!(text.contains("FSGAUGE_PATH=ext4=DIRECTORY perf record"), "no target is recorded: {text}");
     for recorded in ["", "x; rm -rf /"] {
         for folder in rounds(home, "v2", "preallocation/ext4/write_4k", &times(1.3)) {
             record(&folder, "preallocation/ext4/write_4k", |record| record["outcome"]["workload"] = json!(recorded));
         }
         let text = gate(home, &["v1", "v2", "--accept-difference", "all"]).stdout;
-        assert!(text.contains("-- cargo bench -- "), "{text}");
+        assert!(text.contains("perf record -g -- \\\n      cargo bench -- \\\n"), "{text}");
     }
 }
 

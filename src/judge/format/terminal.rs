@@ -154,7 +154,8 @@ fn one(out: &mut String, benchmark: &BenchmarkComparison, judgement: &Judgement)
     }
     if judgement.verdict == Verdict::Regressed {
         // Two lines that a shell takes as one, to be copied.
-        writeln!(out, "    {}", profile_command(benchmark).replacen("cargo bench", "\\\n      cargo bench", 1))?;
+        let command = profile_command(benchmark).replacen("cargo bench", "\\\n      cargo bench", 1);
+        writeln!(out, "    {}", command.replacen(" -- --exact", " -- \\\n      --exact", 1))?;
     }
     Ok(())
 }
