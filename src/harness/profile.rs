@@ -101,7 +101,7 @@ impl Profile {
                 seed: SEED,
             },
             writer_file: match self {
-                Profile::Quick => MIB,
+                Profile::Quick => 2 * MIB,
                 Profile::Standard | Profile::Published => 16 * MIB,
                 Profile::Test => 64 * KIB,
             },
