@@ -22,6 +22,19 @@ pub fn is_label(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
 }
 
+/// Splits `[LABEL=]REST`. What stands before `=` is a label if it has the form of one, or if `stands_alone` says that the rest
+/// needs nothing before it; else the `=` belongs to the rest.
+///
+/// Errors: [`check_label`]'s.
+pub fn split_label(argument: &str, stands_alone: impl Fn(&str) -> bool) -> Result<(Option<&str>, &str)> {
+    match argument.split_once('=') {
+        Some((label, rest)) if is_label(label) || stands_alone(rest) => {
+            check_label(label).map(|()| (Some(label), rest))
+        }
+        _ => Ok((None, argument)),
+    }
+}
+
 /// Names that criterion uses for itself in each benchmark's folder.
 const CRITERION_FOLDERS: [&str; 4] = ["new", "base", "change", "report"];
 
@@ -66,6 +79,17 @@ pub fn split_round(baseline: &str) -> Option<(&str, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_equals_sign_splits_after_a_label_and_before_what_stands_alone() {
+        let split = |argument| split_label(argument, |rest| rest.starts_with('/'));
+        assert_eq!(split("old=ext4").unwrap(), (Some("old"), "ext4"));
+        assert_eq!(split("ext4").unwrap(), (None, "ext4"));
+        assert_eq!(split("a b=ext4").unwrap(), (None, "a b=ext4"));
+        for wrong in ["a b=/mnt", "=/mnt", "report=ext4"] {
+            assert!(split(wrong).unwrap_err().to_string().contains("label `"), "{wrong}");
+        }
+    }
 
     #[test]
     fn labels_and_baselines_follow_the_contract() {

@@ -133,16 +133,9 @@ fn check_arguments(arguments: &Arguments) -> Result<()> {
 
 /// `[LABEL=]DIR` with the rules of FSGAUGE_PATH: absolute afterwards, no `:`; the type is the default label.
 fn labelled(argument: &str) -> Result<(String, PathBuf)> {
-    let (label, path) = match argument.split_once('=') {
-        Some((label, path)) if names::is_label(label) => {
-            names::check_label(label)?;
-            (Some(label.to_string()), Path::new(path))
-        }
-        Some((label, path)) if path.starts_with('/') && !Path::new(argument).exists() => {
-            return names::check_label(label).map(|()| (label.to_string(), PathBuf::from(path)));
-        }
-        _ => (None, Path::new(argument)),
-    };
+    let is_path = |path: &str| path.starts_with('/') && !Path::new(argument).exists();
+    let (label, path) = names::split_label(argument, is_path)?;
+    let path = Path::new(path);
     let absolute = path.canonicalize().map_err(|e| Error::io("use the path", path, &e).into_refusal())?;
     if !absolute.is_dir() {
         return Err(Error::refused(format!("{} is not a directory", absolute.display())));
@@ -154,7 +147,7 @@ fn labelled(argument: &str) -> Result<(String, PathBuf)> {
         )));
     }
     let label = match label {
-        Some(label) => label,
+        Some(label) => label.to_string(),
         None => mountinfo::mounted_at(&absolute)?.filesystem,
     };
     Ok((label, absolute))

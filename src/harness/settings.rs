@@ -98,11 +98,10 @@ pub fn parse_targets(value: &OsString) -> Result<Vec<Requested>> {
 fn parse_target(item: &[u8]) -> Result<Requested> {
     let split = item.iter().position(|&byte| byte == b'=').map(|at| (&item[..at], &item[at + 1..]));
     let (label, path) = match split {
-        Some((label, path)) if std::str::from_utf8(label).is_ok_and(is_label) => {
-            (Some(String::from_utf8_lossy(label).into_owned()), path)
-        }
-        // Meant as a label, unless it is a path that has `=` in it.
-        Some((label, path)) if path.starts_with(b"/") && !item.starts_with(b"/") => {
+        // Before a path that needs nothing before it: meant as a label, though it may be none. As names::split_label, in bytes.
+        Some((label, path))
+            if std::str::from_utf8(label).is_ok_and(is_label) || path.starts_with(b"/") && !item.starts_with(b"/") =>
+        {
             (Some(String::from_utf8_lossy(label).into_owned()), path)
         }
         _ => (None, item),

@@ -54,20 +54,11 @@ pub fn folders() -> Vec<PathBuf> {
 ///
 /// Errors: no such target (lists those there are), a file that is not valid, a name that is no label.
 pub fn resolve(argument: &str) -> Result<Named> {
-    let (label, target) = match argument.split_once('=') {
-        Some((label, target)) if names::is_label(label) => {
-            names::check_label(label)?;
-            (Some(label.to_string()), target)
-        }
-        Some((label, target)) if !Path::new(argument).exists() && find(target).is_ok() => {
-            names::check_label(label)?;
-            (Some(label.to_string()), target)
-        }
-        _ => (None, argument),
-    };
+    let is_target = |target: &str| !Path::new(argument).exists() && find(target).is_ok();
+    let (label, target) = names::split_label(argument, is_target)?;
     let config =
         if target.contains('/') || target.ends_with(".toml") { read_file(Path::new(target))? } else { find(target)? };
-    let label = label.map_or_else(|| config.default_label(), Ok)?;
+    let label = label.map_or_else(|| config.default_label(), |label| Ok(label.to_string()))?;
     Ok(Named { label, config })
 }
 

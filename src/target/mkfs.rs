@@ -44,24 +44,24 @@ pub fn command_line(recipe: &Recipe) -> Vec<String> {
 }
 
 /// [`command_line`] with fixed numbers where mkfs would draw random ones and the recipe sets none: with another hash seed
-/// ext4 lists a directory in another order, and no two filesystems would hold the same tree. `number` tells filesystems of
-/// one machine apart: xfs and btrfs refuse a UUID that is there already.
-pub fn without_random_numbers(recipe: &Recipe, number: usize) -> Vec<String> {
-    let uuid = format!("66736761-7567-4531-8000-{number:012}");
+/// ext4 lists a directory in another order, and no two filesystems would hold the same tree. All have one UUID, so only one may
+/// be there at a time: xfs and btrfs refuse a UUID that is there already.
+pub fn without_random_numbers(recipe: &Recipe) -> Vec<String> {
+    const UUID: &str = "66736761-7567-4531-8000-000000000000";
     let mut line = command_line(recipe);
     if recipe.filesystem.is_ext()
         && let Some(at) = line.iter().rposition(|word| word == "-E")
         && let Some(extended) = line.get_mut(at + 1).filter(|words| !words.contains("hash_seed="))
     {
-        extended.push_str(",hash_seed=66736761-7567-4531-8000-000000000000");
+        extended.push_str(&format!(",hash_seed={UUID}"));
     }
     let is_set = |flag: &str| recipe.mkfs_options.iter().any(|word| word == flag);
     match recipe.filesystem {
         Filesystem::Xfs if !recipe.mkfs_options.iter().any(|word| word.contains("uuid=")) => {
-            line.extend(["-m".to_string(), format!("uuid={uuid}")]);
+            line.extend(["-m".to_string(), format!("uuid={UUID}")]);
         }
         filesystem if (filesystem.is_ext() || filesystem == Filesystem::Btrfs) && !is_set("-U") => {
-            line.extend(["-U".to_string(), uuid]);
+            line.extend(["-U".to_string(), UUID.to_string()]);
         }
         _ => {}
     }
@@ -187,9 +187,9 @@ mod tests {
 
     #[test]
     fn random_numbers_of_mkfs_are_fixed_unless_the_target_sets_them() {
-        let line = |fs, options: &[&str]| without_random_numbers(&recipe(fs, options), 2).join(" ");
+        let line = |fs, options: &[&str]| without_random_numbers(&recipe(fs, options)).join(" ");
         let seed = "hash_seed=66736761-7567-4531-8000-000000000000";
-        let uuid = "66736761-7567-4531-8000-000000000002";
+        let uuid = "66736761-7567-4531-8000-000000000000";
         assert_eq!(
             line(Filesystem::Ext4, &["-b", "1024"]),
             format!("mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0,nodiscard,{seed} -b 1024 -U {uuid}")

@@ -77,10 +77,10 @@ pub struct Boot {
 ///
 /// Errors: a target that uses a real device or an existing mount, a mkfs that is not installed.
 pub fn planned_targets(targets: &[Named]) -> Result<Vec<PlannedTarget>> {
-    targets.iter().enumerate().map(|(number, named)| planned_target(number, named)).collect()
+    targets.iter().map(planned_target).collect()
 }
 
-fn planned_target(number: usize, named: &Named) -> Result<PlannedTarget> {
+fn planned_target(named: &Named) -> Result<PlannedTarget> {
     let refuse = |what: &str| {
         Error::refused(format!("target {}: {what} is not in a guest; choose one with a size", named.config.name))
     };
@@ -96,7 +96,7 @@ fn planned_target(number: usize, named: &Named) -> Result<PlannedTarget> {
         target: named.config.name.clone(),
         filesystem: recipe.filesystem.name().to_string(),
         block_bytes: logical_block_bytes(&recipe.mkfs_options),
-        mkfs: mkfs::without_random_numbers(recipe, number),
+        mkfs: mkfs::without_random_numbers(recipe),
         mkfs_version: mkfs::version(recipe.filesystem)?,
         mount_options: recipe.mount_options.clone(),
         size_bytes,
@@ -128,11 +128,7 @@ pub fn boot(
     say: &mut dyn FnMut(&str),
 ) -> std::result::Result<Boot, Fault> {
     let name = names::round_name(&side.label, round);
-    let folder = work.subdirectory(&format!("{}-{round}", side.label))?;
-    // What an attempt before this one left.
-    std::fs::remove_dir_all(&folder)
-        .and_then(|()| std::fs::create_dir(&folder))
-        .map_err(|e| Error::io("empty", &folder, &e))?;
+    let folder = work.fresh_subdirectory(&format!("{}-{round}", side.label))?;
     let machine = prepare(setup, side, setup.first_seed + round - 1, &folder)?;
     let command = machine.command(&setup.tools)?;
     let console = folder.join("console");

@@ -39,12 +39,16 @@ impl WorkDirectory {
         self.directory.path()
     }
 
-    /// A fresh directory in it.
+    /// A fresh directory in it; what an earlier attempt left there is removed.
     ///
-    /// Errors: it cannot be made.
-    pub fn subdirectory(&self, name: &str) -> Result<PathBuf> {
+    /// Errors: it cannot be made or emptied.
+    pub fn fresh_subdirectory(&self, name: &str) -> Result<PathBuf> {
         let path = self.path().join(name);
-        std::fs::create_dir_all(&path).map_err(|e| Error::io("create", &path, &e))?;
+        match std::fs::remove_dir_all(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::io("empty", &path, &e)),
+            _ => {}
+        }
+        std::fs::create_dir(&path).map_err(|e| Error::io("create", &path, &e))?;
         Ok(path)
     }
 }
