@@ -11,7 +11,10 @@ fn ext3_has_no_fallocate_and_its_posix_fallocate_is_recorded_as_emulated() {
         &["mkfs.ext3", "strace"],
         r#"
 mk ext3 128M -b 4096; keep
-ends 0 "$PREALLOCATION" --bench --noplot --measurement-time 0.1 'ext3/(posix_)?fallocate'
+# As if another filesystem had been measured under this label, one that can do it: criterion has its folder.
+mkdir -p "$(folder preallocation/ext3/fallocate)/new"
+ends 0 "$PREALLOCATION" --bench --measurement-time 0.1 'ext3/(posix_)?fallocate'
+never_says "Failed to access"
 for id in preallocation/ext3/fallocate preallocation_extents/ext3/fallocate; do
   says "skipped $id: ext3 does not support fallocate"
   [ ! -e "$(folder $id)/new" ] || fail "$id has a number"

@@ -2,7 +2,6 @@
 
 mod common;
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use yaml_rust2::{Yaml, YamlLoader};
@@ -29,8 +28,7 @@ fn run_steps(steps: &[&str], inputs: &[(&str, &str)], results: &Path, summary: &
     // The test is root already: sudo only passes the command on.
     let bin = tempfile::tempdir().unwrap();
     let sudo = bin.path().join("sudo");
-    std::fs::write(&sudo, "#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\nexec \"$@\"\n").unwrap();
-    std::fs::set_permissions(&sudo, std::fs::Permissions::from_mode(0o755)).unwrap();
+    common::write_script(&sudo, "#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\nexec \"$@\"\n");
     let path = format!("{}:{}", bin.path().display(), std::env::var("PATH").unwrap());
 
     let mut statuses = Vec::new();

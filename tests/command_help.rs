@@ -38,12 +38,29 @@ fn every_subcommand_has_help_with_an_example_and_begins_with_an_imperative() {
         let output = fsgauge(&words);
         let help = text(&output.stdout);
         assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
-        // A command that only leads to others leaves the examples to them.
-        let leads_on = help.contains("\nCommands:\n");
-        assert!(leads_on || help.contains("\nExample"), "{words:?} has no example:\n{help}");
-        assert!(leads_on || help.to_lowercase().contains("status"), "{words:?} does not say its exit status:\n{help}");
+        assert!(help.contains("\nExample"), "{words:?} has no example:\n{help}");
+        assert!(help.to_lowercase().contains("status"), "{words:?} does not say its exit status:\n{help}");
         let verb = help.split_whitespace().next().unwrap_or_default().trim_end_matches(':');
         assert!(!verb.ends_with('s') || verb.ends_with("ss"), "{words:?} says `{verb}`, not the imperative");
+    }
+}
+
+#[test]
+fn a_wrong_argument_is_refused_in_one_line_that_names_it_and_the_help() {
+    for (words, parts, status) in [
+        (&["report", "old"][..], ["--html <FILE>", "see `fsgauge report --help`"], 2),
+        (&["run", "--targte", "ext4"], ["unexpected argument '--targte'", "see `fsgauge run --help`"], 2),
+        (&["run", "--targte", "ext4"], ["a similar argument exists: '--target'", "see `fsgauge run --help`"], 2),
+        (&["history", "a", "b", "--order", "size"], ["invalid value 'size'", "[possible values: given, version]"], 2),
+        (&["vm", "bisect"], ["--baseline <NAME>", "see `fsgauge vm bisect --help`"], 128),
+        (&["with", "ext4", "--size", "x", "--", "true"], ["size `x`", "such as 256MiB"], 125),
+        (&["nosuch"], ["unrecognized subcommand 'nosuch'", "see `fsgauge --help`"], 2),
+    ] {
+        let output = fsgauge(words);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{words:?}: {said}");
+        assert!(said.starts_with("fsgauge: ") && said.lines().count() == 1, "{words:?}: {said}");
+        assert!(parts.iter().all(|part| said.contains(part)), "{words:?}: {said}");
     }
 }
 
@@ -56,7 +73,6 @@ fn completions_are_scripts_that_their_shell_reads() {
         for word in ["gate", "save-baseline", "extents"] {
             assert!(script.contains(word), "{shell}: no {word}");
         }
-        assert!(!script.contains("/init"), "{shell}: a hidden subcommand is offered");
     }
     let script = fsgauge(&["completions", "bash"]).stdout;
     let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().expect("bash");
@@ -88,6 +104,7 @@ fn man_writes_one_page_for_each_subcommand() {
     found.sort();
     assert_eq!(found, expected);
     let page = std::fs::read_to_string(pages.join("fsgauge-gate.1")).expect("a page");
+    assert!(page.contains("\n.SH EXAMPLES AND STATUS\n") && !page.contains("EXTRA"), "{page}");
     assert!(page.contains(".TH") && page.contains("accept\\-difference"), "{page}");
 }
 

@@ -33,8 +33,15 @@ fn the_five_outcomes_have_their_documented_codes() {
     }
     assert_eq!(gate(home, &["old", "old"]).code, 2, "one name for both sides");
     assert_eq!(gate_old_new(home, &["--threshold", "-3"]).code, 2, "a bad threshold");
-    let missing = gate(home, &["gone", "new"]);
-    assert!(missing.stderr.contains("`gone`") && missing.stderr.contains("there are new, old"), "{}", missing.stderr);
+    for sides in [["gone", "new"], ["old", "gone"]] {
+        let missing = gate(home, &sides);
+        assert_eq!((missing.code, missing.stderr.lines().count()), (2, 1), "{}", missing.stderr);
+        assert!(
+            missing.stderr.contains("`gone`") && missing.stderr.contains("there are new, old"),
+            "{}",
+            missing.stderr
+        );
+    }
 }
 
 #[test]

@@ -4,11 +4,10 @@
 
 mod common;
 
-use common::{FSGAUGE, have, is_root};
+use common::{FSGAUGE, copy_program, have, is_root, write_script};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use rand::{Rng, SeedableRng};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -44,10 +43,8 @@ fn a_sigkill_at_any_moment_of_with_or_run_leaves_nothing() {
 /// A bundle whose one benchmark never ends and leaves processes of its own behind.
 fn make_bundle(bundle: &Path) {
     std::fs::create_dir_all(bundle.join("benches")).unwrap();
-    std::fs::copy(FSGAUGE, bundle.join("fsgauge")).unwrap();
-    let bench = bundle.join("benches/endless");
-    std::fs::write(&bench, format!("#!/bin/bash\n{BUSY}")).unwrap();
-    std::fs::set_permissions(&bench, std::fs::Permissions::from_mode(0o755)).unwrap();
+    copy_program(FSGAUGE, &bundle.join("fsgauge"));
+    write_script(&bundle.join("benches/endless"), &format!("#!/bin/bash\n{BUSY}"));
 }
 
 /// Writes to every target for ever, with a daemon that has left its session and parent.

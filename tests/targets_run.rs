@@ -2,8 +2,7 @@
 
 mod common;
 
-use common::{FSGAUGE, have, is_root, text};
-use std::os::unix::fs::PermissionsExt;
+use common::{FSGAUGE, copy_program, have, is_root, text, write_script};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -27,11 +26,9 @@ impl Bundle {
     fn with_benches(names: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("benches")).unwrap();
-        std::fs::copy(FSGAUGE, folder.path().join("fsgauge")).unwrap();
+        copy_program(FSGAUGE, &folder.path().join("fsgauge"));
         for name in names {
-            let file = folder.path().join("benches").join(name);
-            std::fs::write(&file, STAND_IN).unwrap();
-            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+            write_script(&folder.path().join("benches").join(name), STAND_IN);
         }
         Bundle(folder)
     }
@@ -206,6 +203,7 @@ fn what_would_be_misunderstood_is_refused_with_the_way_out() {
         (vec!["--path", place, "--", "--list"], "cargo bench -- --list"),
         (vec!["--path", place, "--rounds", "2"], "add --save-baseline NAME"),
         (vec!["--path", place, "--rounds", "0"], "0 is not in 1..=1000"),
+        (vec!["--path", place, "--rounds", "-1"], "-1 is not in 1..=1000"),
         (vec!["--path", place, "--save-baseline", "v1@2"], "not valid"),
         (vec!["--path", place, "--save-baseline", "new"], "criterion's own folders"),
         (vec!["--path", place, "--baseline", "nosuch"], "there is no baseline `nosuch`"),
@@ -219,6 +217,7 @@ fn what_would_be_misunderstood_is_refused_with_the_way_out() {
         let output = bundle.run(&arguments, "");
         let error = text(&output.stderr);
         assert!(output.status.code() == Some(2) && error.contains(words), "{arguments:?}: {error}");
+        assert!(error.lines().all(|line| line.starts_with("fsgauge: ")), "{arguments:?}: {error}");
         assert_eq!(bundle.calls(), [""; 0], "{arguments:?} ran something");
     }
 }

@@ -339,7 +339,7 @@ fn tmpfs_works_without_root_where_user_namespaces_are_allowed() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let copy = folder.path().join("fsgauge");
-    std::fs::copy(FSGAUGE, &copy).unwrap();
+    common::copy_program(FSGAUGE, &copy);
     let as_nobody = |arguments: &[&str]| {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy).args(arguments);
@@ -351,6 +351,9 @@ fn tmpfs_works_without_root_where_user_namespaces_are_allowed() {
     let refused = as_nobody(&["with", "ext4", "--", "true"]);
     assert_eq!(refused.status.code(), Some(125));
     assert!(text(&refused.stderr).contains("needs root"), "{}", text(&refused.stderr));
+    let refused = as_nobody(&["replicate"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("which only root may"), "{}", text(&refused.stderr));
     let listed = text(&as_nobody(&["targets", "ext4", "tmpfs"]).stdout);
     assert!(
         listed.contains("missing: root") && listed.contains("tmpfs  ready") && listed.contains("cargo bench"),

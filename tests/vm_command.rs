@@ -3,15 +3,12 @@
 mod common;
 mod vm_support;
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use vm_support::{kernels, named, output, vm};
 
 /// A program that prints one line.
 fn fake(folder: &Path, name: &str, line: &str) {
-    let file = folder.join(name);
-    std::fs::write(&file, format!("#!/bin/sh\necho '{line}'\n")).unwrap();
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    common::write_script(&folder.join(name), &format!("#!/bin/sh\necho '{line}'\n"));
 }
 
 /// A file with the header of a kernel.
@@ -69,6 +66,7 @@ fn a_wrong_argument_is_status_2_and_stops_a_bisect() {
         (vec!["compare", "--kernel", "new=/x", "--kernel", &b], 2, "criterion's own folders"),
         (vec!["run", "--kernel", "a=/nowhere", "--target", "ext4"], 2, "No such file"),
         (vec!["run", "--kernel", &a, "--colour"], 2, "unexpected argument"),
+        (vec!["run", "--kernel", &a, "--rounds", "-1"], 2, "-1 is not in 1..=1000"),
         (vec!["bisect", "--colour"], 128, "unexpected argument"),
         (vec!["bisect"], 128, "--baseline"),
         (vec!["bisect", "--baseline", "report"], 128, "criterion's own folders"),
@@ -77,8 +75,20 @@ fn a_wrong_argument_is_status_2_and_stops_a_bisect() {
         let (found, _, stderr) = output(&mut vm(&words));
         assert_eq!(found, Some(status), "{words:?}: {stderr}");
         assert!(stderr.contains(part), "{words:?}: {stderr}");
-        assert!(!stderr.contains("panicked"), "{stderr}");
+        assert!(!stderr.contains("panicked") && stderr.lines().count() == 1, "{stderr}");
     }
+}
+
+#[test]
+fn too_little_memory_is_refused_before_the_boot() {
+    if !common::have(&["vng", "qemu-system-x86_64"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let kernel = named("a", &fake_kernel(folder.path()));
+    let (status, _, stderr) = output(&mut vm(&["run", "--kernel", &kernel, "--target", "ext4", "--memory", "1MiB"]));
+    assert_eq!(status, Some(2), "{stderr}");
+    assert!(stderr.contains("--memory 1MiB is too little"), "{stderr}");
 }
 
 #[test]
@@ -107,7 +117,7 @@ fn a_kernel_without_a_module_for_the_target_is_refused_before_it_boots() {
     };
     let (status, _, stderr) = run("xfs");
     assert_eq!(status, Some(2), "{stderr}");
-    assert!(stderr.contains("has no module fs-xfs"), "{stderr}");
+    assert!(stderr.contains("has no module fs-xfs") && stderr.contains("CONFIG_XFS_FS"), "{stderr}");
     // Its own index is gone, and is not written to: one is made elsewhere.
     let (status, command, stderr) = run("ext4");
     assert_eq!(status, Some(0), "{stderr}");

@@ -27,7 +27,7 @@ pub struct Arguments {
     #[arg(long, value_name = "[LABEL=]TARGET", required_unless_present = "from", conflicts_with = "from")]
     target: Vec<String>,
     /// How many rounds to measure
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    #[arg(long, default_value_t = 8, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(2..=1000))]
     rounds: u32,
     /// The name under which the rounds are kept
     #[arg(long, value_name = "NAME", default_value = "calibration")]

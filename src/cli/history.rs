@@ -4,6 +4,7 @@ use clap::{ArgAction, Args, ValueEnum};
 use fsgauge::Result;
 use fsgauge::judge::comparability::Accepted;
 use fsgauge::judge::criterion_files;
+use fsgauge::report::change_points::FEWEST;
 use fsgauge::report::history::{self, History, Options};
 use fsgauge::report::history_page::{self, change_rows};
 use fsgauge::report::progress::Progress;
@@ -94,5 +95,8 @@ fn text(history: &History) -> String {
         .collect();
     let (baselines, benchmarks) = (history.names.len(), history.tracks.len());
     lines.push(format!("{} changes of level in {benchmarks} benchmarks over {baselines} baselines", changes.len()));
+    if baselines < FEWEST {
+        lines.push(format!("fewer than {FEWEST} baselines cannot show a change: compare two with `fsgauge gate`"));
+    }
     lines.join("\n") + "\n"
 }

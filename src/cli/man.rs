@@ -1,6 +1,6 @@
 //! `fsgauge man [DIR]`. Layer 5.
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
 use fsgauge::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -22,20 +22,37 @@ pub struct Arguments {
 
 /// Prints one page or writes all.
 pub fn run(arguments: Arguments) -> ExitCode {
-    let mut page = Vec::new();
+    let command = super::Arguments::command();
     let written = match &arguments.directory {
-        Some(directory) => write_all(directory),
-        // Writing to memory cannot fail.
-        None => Man::new(super::Arguments::command()).render(&mut page).map_err(|e| Error::failed(e.to_string())),
+        Some(directory) => std::fs::create_dir_all(directory)
+            .map_err(|e| Error::io("create", directory, &e))
+            .and_then(|()| write_all(command.disable_help_subcommand(true), directory))
+            .map(|()| Vec::new()),
+        None => page(command).map(|(_, page)| page),
     };
     match written {
-        Ok(()) => super::print(&page),
+        Ok(page) => super::print(&page),
         Err(error) => super::refuse(&error),
     }
 }
 
-fn write_all(directory: &Path) -> Result<()> {
-    std::fs::create_dir_all(directory).map_err(|e| Error::io("create", directory, &e))?;
-    clap_mangen::generate_to(super::Arguments::command(), directory)
-        .map_err(|e| Error::io("write man pages into", directory, &e))
+/// The page of a command, and those of its subcommands.
+fn write_all(mut command: Command, directory: &Path) -> Result<()> {
+    // Gives the subcommands their full names.
+    command.build();
+    for subcommand in command.get_subcommands() {
+        write_all(subcommand.clone(), directory)?;
+    }
+    let (name, page) = page(command)?;
+    let file = directory.join(name);
+    std::fs::write(&file, page).map_err(|e| Error::io("write", &file, &e))
+}
+
+/// A page and the name of its file. What stands after the options is called EXTRA by clap_mangen, and is the examples.
+fn page(command: Command) -> Result<(String, Vec<u8>)> {
+    let man = Man::new(command);
+    let mut page = Vec::new();
+    man.render(&mut page).map_err(|e| Error::failed(format!("cannot make a man page: {e}")))?;
+    let page = String::from_utf8_lossy(&page).replace("\n.SH EXTRA\n", "\n.SH EXAMPLES AND STATUS\n");
+    Ok((man.get_filename(), page.into_bytes()))
 }

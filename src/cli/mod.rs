@@ -20,6 +20,7 @@ mod targets;
 mod vm;
 mod with;
 
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use std::io::Write;
 use std::process::ExitCode;
@@ -68,21 +69,37 @@ enum Command {
 pub fn main() -> ExitCode {
     match Arguments::try_parse() {
         Ok(arguments) => run(arguments.command),
-        Err(error) => {
-            // Help and version come this way too.
-            let status = if error.use_stderr() { usage_status(&std::env::args_os().collect::<Vec<_>>()) } else { 0 };
+        // Help and version come this way too.
+        Err(error) if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             // A closed stdout or stderr leaves nobody to tell.
             let _unread = error.print();
-            ExitCode::from(status)
+            ExitCode::from(if error.use_stderr() { usage_status() } else { 0 })
+        }
+        Err(error) => {
+            eprintln!("fsgauge: {}", one_line(&error.render().to_string()));
+            ExitCode::from(usage_status())
         }
     }
 }
 
+/// What clap says in a paragraph, as one line: what is wrong, its tips, and whose help to read.
+fn one_line(text: &str) -> String {
+    let is_said =
+        |line: &&str| !line.is_empty() && !line.starts_with("Usage:") && !line.starts_with("For more information");
+    let said: Vec<&str> = text.lines().map(str::trim).filter(is_said).collect();
+    let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: ")).unwrap_or("fsgauge");
+    let command: Vec<&str> =
+        usage.split(' ').take_while(|word| word.starts_with(|c: char| c.is_ascii_alphabetic())).collect();
+    let said = said.join(" ").replace(" tip: ", "; ");
+    format!("{}; see `{} --help`", said.trim_start_matches("error: "), command.join(" "))
+}
+
 /// The status of a bad argument: 2 would be taken for COMMAND's own by who calls `with`.
-fn usage_status(arguments: &[std::ffi::OsString]) -> u8 {
+fn usage_status() -> u8 {
+    let arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
     match arguments.get(1).and_then(|word| word.to_str()) {
         Some("with") => fsgauge::target::supervise::OWN_FAILURE,
-        Some("vm") => vm::usage_status(arguments),
+        Some("vm") => vm::usage_status(&arguments),
         _ => 2,
     }
 }

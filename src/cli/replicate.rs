@@ -62,6 +62,10 @@ fn replicate(arguments: &Arguments) -> Result<u8> {
         super::print(lines.as_bytes());
         return Ok(0);
     }
+    if !arguments.no_run && !nix::unistd::geteuid().is_root() {
+        return Err(Error::refused("the runs format and mount images, which only root may: run it as root")
+            .hint("--dry-run prints what it would run"));
+    }
     let directory = arguments.criterion_dir.clone().map_or_else(criterion_files::criterion_directory, Ok)?;
     let directory = std::path::absolute(&directory).map_err(|e| Error::io("find", &directory, &e))?;
     let mut failed = 0;

@@ -2,7 +2,6 @@
 
 use super::with::Making;
 use clap::Args;
-use fsgauge::harness::arguments::chosen_benches;
 use fsgauge::sys::mountinfo;
 use fsgauge::target::bench_executables::{self, Benches};
 use fsgauge::target::config::Plan;
@@ -34,7 +33,7 @@ pub struct Arguments {
     #[arg(long = "path", value_name = "[LABEL=]DIR")]
     paths: Vec<String>,
     /// How many rounds.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     /// Keep round i as criterion baseline NAME@i.
     #[arg(long, value_name = "NAME", conflicts_with = "baseline")]
@@ -78,9 +77,8 @@ fn job(arguments: &Arguments) -> Result<Job> {
     catalog::refuse_equal_labels(labels.clone())?;
     let labels: Vec<String> = labels.map(str::to_owned).collect();
     let plans = plan::plan(targets, &arguments.making.wishes())?;
-    let benches = bench_executables::find(&arguments.benches)?;
-    let names: Vec<&str> = benches.executables.iter().map(|bench| bench.name.as_str()).collect();
-    chosen_benches(&arguments.criterion, &names, &labels)?;
+    let mut benches = bench_executables::find(&arguments.benches)?;
+    benches.choose(&arguments.criterion, &labels)?;
     for label in paths.iter().map(|(label, _)| label).chain(&existing) {
         eprintln!("fsgauge: {label}: each round uses a fresh directory on the same filesystem, not a fresh filesystem");
     }

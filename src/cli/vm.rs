@@ -11,9 +11,9 @@ use fsgauge::judge::thresholds::parse_threshold;
 use fsgauge::vm::bisect::Step;
 use fsgauge::vm::run::{self as boot, Setup, Side};
 use fsgauge::vm::virtme::Tools;
-use fsgauge::vm::{guest, kernel, kvm};
-use fsgauge::{Error, Result, names, units};
-use machine::{MachineArguments, boot_and_save, setup};
+use fsgauge::vm::{kernel, kvm};
+use fsgauge::{Error, Result, names};
+use machine::{MachineArguments, boot_and_save, memory_mib, setup};
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -21,6 +21,15 @@ use std::process::{Command, ExitCode, Stdio};
 
 /// Benchmark kernels in virtual machines.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fsgauge vm compare --kernel v6.1=K61 --kernel v6.12=K612 --target ext4
+  fsgauge vm run --kernel v6.1=K61 --target ext4 --rounds 4
+  git bisect run fsgauge vm bisect --baseline v6.1 --target ext4 --bench preallocation --threshold 2%
+
+`fsgauge vm SUBCOMMAND --help` has more. K61 is an image, an unpacked package (dpkg -x linux-image-V.deb K61) or a build tree.
+Exit status: 0 no regression, 1 a regression, 2 no comparison, 130 and 143 interrupted; `bisect`: 0 good, 1 bad, 125 skip,
+128 and more stop.")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Vm,
@@ -31,9 +40,6 @@ enum Vm {
     Compare(Compare),
     Run(Run),
     Bisect(bisect::Bisect),
-    /// Process 1 of a guest: the name is that of the script that starts it.
-    #[command(name = "/init", hide = true)]
-    Guest,
 }
 
 /// Compare two kernels, or one kernel with two sets of arguments.
@@ -58,7 +64,7 @@ struct Compare {
     #[arg(long = "append", value_name = "LABEL=ARGS")]
     appends: Vec<String>,
     /// Boots of each kernel.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 2, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     #[command(flatten)]
     machine: MachineArguments,
@@ -83,7 +89,7 @@ struct Run {
     #[arg(long, value_name = "ARGS", default_value = "", allow_hyphen_values = true)]
     append: String,
     /// Boots.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     /// Print QEMU's command line and boot nothing.
     #[arg(long)]
@@ -114,7 +120,6 @@ struct GateArguments {
 /// Runs the subcommand.
 pub fn run(arguments: Arguments) -> ExitCode {
     let result = match arguments.command {
-        Vm::Guest => guest::main(),
         Vm::Compare(compare) => run_compare(&compare),
         Vm::Run(run) => run_run(&run),
         Vm::Bisect(bisect) => return bisect::run(&bisect),
@@ -236,7 +241,7 @@ fn shell(side: &Side, arguments: &MachineArguments) -> Outcome {
         return Err(Error::refused("--shell needs a terminal: run it in one, without a pipe or a file").into());
     }
     let tools = Tools::find()?;
-    let memory_mib = units::parse_size(&arguments.memory)? / units::MIB;
+    let memory_mib = memory_mib(&arguments.memory)?;
     let kvm = kvm::kvm_is_usable(&tools, &side.kernel.image)?;
     let mut command = fsgauge::vm::virtme::shell_command(&tools, &side.kernel.image, memory_mib, kvm, &side.append);
     let status = command.status().map_err(|e| Error::io("run", &tools.vng, &e))?;

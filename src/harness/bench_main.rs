@@ -161,7 +161,7 @@ fn check_readable(arguments: &Arguments, workload: &Workload, plan: &[Planned], 
             if folder.is_dir() {
                 criterion_files::read_estimates(&folder.join(criterion_files::ESTIMATES_FILE))
                     .and_then(|_| criterion_files::read_sample(&folder.join(criterion_files::SAMPLE_FILE)))
-                    .map_err(|error| error.into_refusal().hint(format!("save baseline `{name}` again")))?;
+                    .map_err(Error::into_refusal)?;
             }
         }
     }

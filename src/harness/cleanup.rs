@@ -101,6 +101,9 @@ pub fn watch_signals() -> crate::Result<()> {
         if let Some(signal) = signals.forever().next() {
             let _mounted = hold_exit();
             report(&clean_up());
+            if let (true, Some(name)) = (signal != SIGPIPE, signal_hook::low_level::signal_name(signal)) {
+                let _ = writeln!(std::io::stderr(), "\nfsgauge: {name}: ended; benchmarks that had finished are kept");
+            }
             std::process::exit(128 + signal);
         }
     });

@@ -101,7 +101,7 @@ impl Session {
             let place = places.iter().find(|place| place.label == planned.label);
             let place = place.ok_or_else(|| Error::failed(format!("no target is labelled `{}`", planned.label)))?;
             self.rest = selected[position + 1..].iter().map(|planned| planned.id.clone()).collect();
-            self.benchmark(place, planned, &of_group(plan, planned.group))
+            self.benchmark(place, planned, &self.group_of(plan, planned))
                 .map_err(|error| abandon(&error, planned, &self.rest))?;
         }
         if self.arguments.mode == Mode::Bench && recording::record_directory().is_none() {
@@ -122,7 +122,7 @@ impl Session {
             plan.iter().filter(known).filter(|planned| self.arguments.selects(&planned.id)).collect();
         for planned in &selected {
             remove_results(&self.folder(planned).join("new"))?;
-            self.replay(planned, &of_group(&plan, planned.group))?;
+            self.replay(planned, &self.group_of(&plan, planned))?;
         }
         self.finish(&selected)
     }
@@ -261,7 +261,7 @@ impl Session {
                 self.skip(planned, &format!("baseline `{loaded}` does not have it"))?;
                 continue;
             }
-            let group = of_group(plan, planned.group);
+            let group = self.group_of(plan, planned);
             let this = &self.workload.groups[planned.group];
             let in_group = InGroup { group: this, all: &group, this: planned, bytes: None };
             let meeting = criterion_run::load(&self.arguments, &in_group, &self.criterion_directory, &loaded)?;
@@ -269,6 +269,14 @@ impl Session {
         }
         criterion_run::final_summary();
         Ok(())
+    }
+
+    /// The group of a benchmark for criterion's summary pages, without those that only left a folder (skipped now,
+    /// measured before): criterion would complain of each.
+    fn group_of(&self, plan: &[Planned], this: &Planned) -> Vec<Planned> {
+        let is_whole = |folder: PathBuf| !folder.exists() || folder.join("new").join(SAMPLE_FILE).exists();
+        let group = of_group(plan, this.group).into_iter();
+        group.filter(|other| other.id == this.id || is_whole(self.folder(other))).collect()
     }
 
     fn folder(&self, planned: &Planned) -> PathBuf {

@@ -49,7 +49,7 @@ pub fn export(criterion_dir: &Path, name: &str, archive: &Path) -> Result<Conten
     let folders: Vec<&PathBuf> =
         sides.iter().flat_map(|side| side.benchmarks.values().flatten()).map(|round| &round.folder).collect();
     if folders.is_empty() {
-        return Err(Error::refused(format!("no results of baseline `{name}` in {}", criterion_dir.display())));
+        return Err(baseline::nothing_of(criterion_dir, name, None));
     }
     let contents = Contents {
         baseline: name.to_owned(),

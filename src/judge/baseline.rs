@@ -157,6 +157,27 @@ pub fn load(criterion_dir: &Path, wanted: &[&str]) -> Result<Vec<Side>> {
     twins.into_iter().next().map_or(Ok(sides), Err)
 }
 
+/// The most baselines an error names.
+const NAMED_BASELINES: usize = 12;
+
+/// The error for a baseline without results (`label`: on that target); it names the baselines that are there.
+pub fn nothing_of(criterion_dir: &Path, name: &str, label: Option<&str>) -> Error {
+    let of = label.map_or(String::new(), |label| format!(" on `{label}`"));
+    let error = Error::refused(format!("no results of baseline `{name}`{of} in {}", criterion_dir.display()));
+    let mut names: Vec<String> = criterion_files::list_baselines(criterion_dir)
+        .unwrap_or_default()
+        .iter()
+        .map(|slot| names::split_round(slot).map_or(slot.as_str(), |(name, _)| name).to_owned())
+        .collect();
+    names.sort();
+    names.dedup();
+    match names.len().saturating_sub(NAMED_BASELINES) {
+        _ if names.is_empty() => error.hint("run the benchmarks with --save-baseline first"),
+        0 => error.hint(format!("there are {}", names.join(", "))),
+        more => error.hint(format!("there are {} and {more} more", names[..NAMED_BASELINES].join(", "))),
+    }
+}
+
 fn add_round(side: &mut Side, id: String, round: Round) -> Result<()> {
     let rounds = side.benchmarks.entry(id.clone()).or_default();
     if let Some(twin) = rounds.iter().find(|other| other.number == round.number) {
@@ -198,7 +219,7 @@ fn read_folder(folder: &Folder, cache: &FieldCache) -> Result<Vec<(String, Round
 
 fn read_record_part(path: &Path, id: &str, cache: &FieldCache) -> Result<Option<RoundRecord>> {
     let Some(bytes) = criterion_files::read_record_bytes(path)? else { return Ok(None) };
-    let refuse = |what: String| Error::refused(format!("cannot use {}: {what}", path.display()));
+    let refuse = |what: String| criterion_files::damaged(path, &what);
     let part: RecordPart = serde_json::from_slice(&bytes).map_err(|cause| refuse(cause.to_string()))?;
     criterion_files::check_schema(path, part.schema)?;
     if part.id != id {

@@ -67,6 +67,9 @@ pub fn calibrate(
 ) -> Result<Calibrated> {
     let sides = baseline::load(criterion_dir, &[name])?;
     let side = sides.into_iter().next().unwrap_or_default();
+    if side.benchmarks.is_empty() {
+        return Err(baseline::nothing_of(criterion_dir, name, None));
+    }
     let rounds = side.last_round.unwrap_or(0) as usize;
     if rounds < 2 {
         return Err(Error::refused(format!("baseline `{name}` has no two rounds in {}", criterion_dir.display()))

@@ -256,7 +256,7 @@ pub fn check_schema(path: &Path, schema: u32) -> Result<()> {
         return Ok(());
     }
     let known = record::SCHEMA_VERSION;
-    Err(damaged(path, &format!("schema {schema}, this fsgauge reads {known}; use the version that wrote it")))
+    Err(unusable(path, &format!("schema {schema}, this fsgauge reads {known}")).hint("use the version that wrote it"))
 }
 
 /// Parses JSON and puts the file's path into the error.
@@ -264,7 +264,12 @@ pub fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes).map_err(|cause| damaged(path, &cause.to_string()))
 }
 
-fn damaged(path: &Path, what: &str) -> Error {
+/// The error for a file of a baseline that is no such file.
+pub fn damaged(path: &Path, what: &str) -> Error {
+    unusable(path, what).hint("measure that baseline again, or remove its folder")
+}
+
+fn unusable(path: &Path, what: &str) -> Error {
     Error::refused(format!("cannot use {}: {what}", path.display()))
 }
 

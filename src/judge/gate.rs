@@ -69,7 +69,7 @@ pub struct SideSummary {
 
 /// Compares two baselines.
 ///
-/// Errors: no results of the base, one name for both sides, and whatever [`baseline::load`] refuses. What can be said
+/// Errors: no results of one side, one name for both sides, and whatever [`baseline::load`] refuses. What can be said
 /// benchmark by benchmark (missing, not comparable) is in the comparison, and in its exit code.
 pub fn compare(options: &Options) -> Result<Comparison> {
     if options.base == options.candidate {
@@ -79,8 +79,8 @@ pub fn compare(options: &Options) -> Result<Comparison> {
     let (Some(base), Some(candidate)) = (sides.next(), sides.next()) else {
         return Err(Error::failed("two baselines were asked for and not two read"));
     };
-    if base.benchmarks.is_empty() {
-        return Err(nothing_of(&base.name, options));
+    if let Some(empty) = [&base, &candidate].into_iter().find(|side| side.benchmarks.is_empty()) {
+        return Err(baseline::nothing_of(&options.criterion_dir, &empty.name, None));
     }
     let mut notes: Vec<String> = clock_note(&[&base, &candidate]).into_iter().collect();
     let mut comparer = Comparer::new(&options.accepted);
@@ -89,9 +89,7 @@ pub fn compare(options: &Options) -> Result<Comparison> {
     rename::suggest(&mut benchmarks);
     let (base, candidate) = (summary(&base), summary(&candidate));
     let mut refusals = Vec::new();
-    if candidate.rounds == 0 {
-        refusals.push(nothing_of(&candidate.name, options).to_string());
-    } else if (base.rounds == 1) != (candidate.rounds == 1) {
+    if (base.rounds == 1) != (candidate.rounds == 1) {
         let (few, many) = if base.rounds == 1 { (&base, &candidate) } else { (&candidate, &base) };
         refusals.push(format!(
             "`{}` has one round and `{}` has {}: one round does not say how far the next would be; save rounds of it \
@@ -111,14 +109,6 @@ pub fn compare(options: &Options) -> Result<Comparison> {
         notes,
         refusals,
     })
-}
-
-fn nothing_of(name: &str, options: &Options) -> Error {
-    let error = Error::refused(format!("no results of baseline `{name}` in {}", options.criterion_dir.display()));
-    match criterion_files::list_baselines(&options.criterion_dir) {
-        Ok(names) if !names.is_empty() => error.hint(format!("there are {}", names.join(", "))),
-        _ => error.hint("run the benchmarks with --save-baseline first"),
-    }
 }
 
 /// What numbers of the instruction clock are not (docs/VM.md).

@@ -1,10 +1,10 @@
 //! What a page shows: the comparison, and beside each benchmark the whole records of its rounds. Layer 4.
 
+use crate::Result;
 use crate::judge::baseline::{self, Round};
 use crate::judge::criterion_files;
 use crate::judge::gate::{self, BenchmarkComparison, Comparison, Options, RoundEstimate, SideSummary};
 use crate::record::{self, Record, Unit};
-use crate::{Error, Result};
 use rayon::prelude::*;
 use std::path::Path;
 
@@ -92,11 +92,7 @@ impl Document {
     pub fn of_one(criterion_dir: &Path, name: &str) -> Result<Document> {
         let side = baseline::load(criterion_dir, &[name])?.into_iter().next().unwrap_or_default();
         if side.benchmarks.is_empty() {
-            let error = Error::refused(format!("no results of baseline `{name}` in {}", criterion_dir.display()));
-            return Err(match criterion_files::list_baselines(criterion_dir) {
-                Ok(names) if !names.is_empty() => error.hint(format!("there are {}", names.join(", "))),
-                _ => error.hint("run the benchmarks with --save-baseline first"),
-            });
+            return Err(baseline::nothing_of(criterion_dir, name, None));
         }
         let rounds = side.benchmarks.values().map(Vec::len).max().unwrap_or(0);
         let benchmarks: Vec<(&String, &Vec<Round>)> = side.benchmarks.iter().collect();

@@ -3,7 +3,6 @@
 use super::change_points::{Detector, FEWEST};
 use crate::judge::baseline::{self, Side};
 use crate::judge::comparability::{Accepted, Comparer, Difference};
-use crate::judge::criterion_files;
 use crate::record::{Direction, Unit};
 use crate::{Error, Result};
 use std::cmp::Ordering;
@@ -90,22 +89,13 @@ pub fn read(criterion_dir: &Path, options: &Options) -> Result<History> {
     for side in &mut sides {
         side.benchmarks.retain(|id, _| options.label.is_none_or(|label| id.split('/').nth(1) == Some(label)));
         if side.benchmarks.is_empty() {
-            return Err(nothing_of(&side.name, options.label, criterion_dir));
+            return Err(baseline::nothing_of(criterion_dir, &side.name, options.label));
         }
     }
     let differences = compare(&sides, &options.accepted)?;
     let mut tracks = tracks(&sides);
     find_changes(&mut tracks);
     Ok(History { names: names.to_vec(), tracks, differences })
-}
-
-fn nothing_of(name: &str, label: Option<&str>, criterion_dir: &Path) -> Error {
-    let of = label.map_or(String::new(), |label| format!(" on `{label}`"));
-    let error = Error::refused(format!("no results of baseline `{name}`{of} in {}", criterion_dir.display()));
-    match criterion_files::list_baselines(criterion_dir) {
-        Ok(names) if !names.is_empty() => error.hint(format!("there are {}", names.join(", "))),
-        _ => error.hint("run the benchmarks with --save-baseline first"),
-    }
 }
 
 /// Every baseline's environment against the first one that has the benchmark.

@@ -1,5 +1,6 @@
 //! Where the benchmarks' executables are: beside this one in a bundle, else as cargo builds them.
 
+use crate::harness::arguments::chosen_benches;
 use crate::{Error, Result};
 use serde::Deserialize;
 use std::ffi::OsString;
@@ -26,6 +27,19 @@ pub struct Benches {
     pub folder: PathBuf,
 }
 
+impl Benches {
+    /// Keeps those that have a benchmark which criterion's arguments select on one of the targets.
+    ///
+    /// Errors: they select none at all.
+    pub fn choose(&mut self, criterion: &[OsString], labels: &[String]) -> Result<()> {
+        let names: Vec<String> = self.executables.iter().map(|bench| bench.name.clone()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let chosen = chosen_benches(criterion, &names, labels)?;
+        self.executables.retain(|bench| chosen.contains(&bench.name.as_str()));
+        Ok(())
+    }
+}
+
 /// The folder of a bundle that holds them.
 pub const BUNDLE_FOLDER: &str = "benches";
 
@@ -35,14 +49,20 @@ pub const BUNDLE_FOLDER: &str = "benches";
 pub fn find(wanted: &[String]) -> Result<Benches> {
     let mut benches = match in_bundle()? {
         Some(benches) => benches,
-        None => through_cargo()?,
+        None => through_cargo(wanted)?,
     };
-    if let Some(unknown) = wanted.iter().find(|name| !benches.executables.iter().any(|bench| bench.name == **name)) {
-        let known = benches.executables.iter().map(|bench| bench.name.as_str()).collect::<Vec<_>>().join(", ");
-        return Err(Error::refused(format!("there is no benchmark `{unknown}`; there are {known}")));
-    }
+    refuse_unknown(wanted, &benches.executables.iter().map(|bench| bench.name.as_str()).collect::<Vec<_>>())?;
     benches.executables.retain(|bench| wanted.is_empty() || wanted.contains(&bench.name));
     Ok(benches)
+}
+
+fn refuse_unknown(wanted: &[String], known: &[&str]) -> Result<()> {
+    match wanted.iter().find(|name| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(unknown) => {
+            Err(Error::refused(format!("there is no benchmark `{unknown}`; there are {}", known.join(", "))))
+        }
+    }
 }
 
 /// The executables beside this one, if it lies in a bundle.
@@ -100,6 +120,13 @@ struct CargoTarget {
 #[derive(Deserialize)]
 struct Metadata {
     target_directory: PathBuf,
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    manifest_path: PathBuf,
+    targets: Vec<CargoTarget>,
 }
 
 /// An executable that cargo built.
@@ -129,9 +156,20 @@ pub fn build(manifest: &Path, words: &[&str], environment: &[(&str, OsString)]) 
     Ok(built.collect())
 }
 
-/// The benchmarks as `cargo bench` has them.
-fn through_cargo() -> Result<Benches> {
+/// The benchmarks as `cargo bench` has them. An unknown name is refused before anything is built.
+fn through_cargo(wanted: &[String]) -> Result<Benches> {
     let manifest = manifest()?;
+    let metadata = metadata(&manifest)?;
+    let targets = metadata
+        .packages
+        .iter()
+        .filter(|package| package.manifest_path == manifest)
+        .flat_map(|package| &package.targets);
+    let names: Vec<&str> = targets
+        .filter(|target| target.kind.iter().any(|kind| kind == "bench"))
+        .map(|target| target.name.as_str())
+        .collect();
+    refuse_unknown(wanted, &names)?;
     let built = build(&manifest, &["bench", "--no-run"], &[])?.into_iter().filter(|built| built.kind == "bench");
     let mut executables: Vec<_> = built.map(|built| BenchExecutable { name: built.name, path: built.path }).collect();
     if executables.is_empty() {
@@ -141,17 +179,19 @@ fn through_cargo() -> Result<Benches> {
     let folder = manifest.parent().unwrap_or(Path::new("/")).to_path_buf();
     let criterion_home = match std::env::var_os("CRITERION_HOME") {
         Some(home) => folder.join(home),
-        None => target_folder(&manifest)?.join("criterion"),
+        None => metadata.target_directory.join("criterion"),
     };
     Ok(Benches { executables, criterion_home, folder })
 }
 
 /// Cargo's target directory, as cargo itself says.
 pub fn target_folder(manifest: &Path) -> Result<PathBuf> {
+    metadata(manifest).map(|metadata| metadata.target_directory)
+}
+
+fn metadata(manifest: &Path) -> Result<Metadata> {
     let metadata = cargo(&["metadata", "--no-deps", "--format-version", "1"], manifest, &[])?;
-    let metadata: Metadata = serde_json::from_slice(&metadata)
-        .map_err(|e| Error::failed(format!("cannot read what cargo metadata says: {e}")))?;
-    Ok(metadata.target_directory)
+    serde_json::from_slice(&metadata).map_err(|e| Error::failed(format!("cannot read what cargo metadata says: {e}")))
 }
 
 /// Runs cargo on the manifest and returns its stdout. CARGO_TARGET_DIR stays as the user has it.

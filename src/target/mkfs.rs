@@ -12,6 +12,8 @@ pub const EXT_NO_BACKGROUND_WORK: [&str; 3] = ["lazy_itable_init=0", "lazy_journ
 /// The smallest device that mkfs.xfs takes since xfsprogs 5.19: its "300MB" are 2^20 bytes each, and exactly 300 are enough
 /// (measured with xfsprogs 6.1).
 const XFS_MINIMUM_BYTES: u64 = 300 * units::MIB;
+/// mke2fs wants 60 blocks and says so in a paragraph; no benchmark fits even here.
+const EXT_MINIMUM_BYTES: u64 = units::MIB;
 /// The smallest device that mkfs.btrfs takes without `--mixed` (measured with btrfs-progs 6.2).
 const BTRFS_MINIMUM_BYTES: u64 = 114_294_784;
 
@@ -83,6 +85,9 @@ pub fn check_size(recipe: &Recipe, size_bytes: u64) -> Result<()> {
     };
     match recipe.filesystem {
         Filesystem::Xfs if size_bytes < XFS_MINIMUM_BYTES => refuse("at least 300 MB (314572800 bytes)"),
+        Filesystem::Ext2 | Filesystem::Ext3 | Filesystem::Ext4 if size_bytes < EXT_MINIMUM_BYTES => {
+            refuse("at least 1 MiB")
+        }
         Filesystem::Btrfs if size_bytes < BTRFS_MINIMUM_BYTES && !mixed => refuse("at least 114294784 bytes (109 MiB)"),
         _ => Ok(()),
     }

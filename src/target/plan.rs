@@ -144,9 +144,9 @@ fn size_of(storage: &Storage) -> u64 {
 fn assign_devices(named: &[Named], wishes: &Wishes) -> Result<Vec<(String, PathBuf)>> {
     let mut assigned: Vec<(String, PathBuf)> = Vec::new();
     for argument in &wishes.devices {
-        let (label, path) = match (argument.split_once('='), named) {
-            (Some((label, path)), _) if names::is_label(label) => (label.to_string(), path),
-            (_, [only]) => (only.label.clone(), argument.as_str()),
+        let (label, path) = match (names::split_label(argument, |_| false)?, named) {
+            ((Some(label), path), _) => (label.to_string(), path),
+            ((None, path), [only]) => (only.label.clone(), path),
             _ => {
                 return Err(Error::refused(format!(
                     "--device {argument}: which target is it for? write LABEL={argument}"

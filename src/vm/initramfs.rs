@@ -20,6 +20,7 @@ pub struct Initramfs {
 
 const DIRECTORY: u32 = 0o040_755;
 const REGULAR: u32 = 0o100_000;
+const CHARACTER_DEVICE: u32 = 0o020_666;
 
 impl Initramfs {
     /// Begins an archive at `path`.
@@ -36,7 +37,7 @@ impl Initramfs {
         let ends = name.match_indices('/').map(|(at, _)| at).chain([name.len()]);
         for part in ends.map(|end| &name[..end]).filter(|part| !part.is_empty()) {
             if self.names.insert(part.to_string()) {
-                self.entry(part, DIRECTORY, &[])?;
+                self.entry(part, DIRECTORY, (0, 0), &[])?;
             }
         }
         Ok(())
@@ -49,9 +50,16 @@ impl Initramfs {
             self.directory(folder)?;
         }
         if self.names.insert(name.to_string()) {
-            self.entry(name, REGULAR | (mode & 0o7777), content)?;
+            self.entry(name, REGULAR | (mode & 0o7777), (0, 0), content)?;
         }
         Ok(())
+    }
+
+    /// Adds a character device with its numbers (Documentation/admin-guide/devices.txt).
+    pub fn character_device(&mut self, name: &str, major: u32, minor: u32) -> Result<()> {
+        let name = name.trim_start_matches('/');
+        self.names.insert(name.to_string());
+        self.entry(name, CHARACTER_DEVICE, (major, minor), &[])
     }
 
     /// Adds a file of the host.
@@ -72,19 +80,19 @@ impl Initramfs {
 
     /// Ends the archive and returns its size in bytes.
     pub fn finish(mut self) -> Result<u64> {
-        self.entry("TRAILER!!!", 0, &[])?;
+        self.entry("TRAILER!!!", 0, (0, 0), &[])?;
         self.file.flush().map_err(|e| Error::io("write", &self.path, &e))?;
         Ok(self.written)
     }
 
-    fn entry(&mut self, name: &str, mode: u32, content: &[u8]) -> Result<()> {
+    fn entry(&mut self, name: &str, mode: u32, (major, minor): (u32, u32), content: &[u8]) -> Result<()> {
         let size = u32::try_from(content.len())
             .map_err(|_| Error::refused(format!("{name} is too large for an initramfs: {} bytes", content.len())))?;
         let links = 1 + u32::from(mode == DIRECTORY);
         // Magic; inode, mode, uid, gid, links, mtime, size; device and special device; length of the name; checksum.
         // The time is fixed: the same files make the same archive.
         let inode = self.names.len() as u32;
-        let numbers = [inode, mode, 0, 0, links, 0, size, 0, 0, 0, 0, name.len() as u32 + 1, 0];
+        let numbers = [inode, mode, 0, 0, links, 0, size, 0, 0, major, minor, name.len() as u32 + 1, 0];
         let mut head = String::from("070701");
         numbers.iter().for_each(|number| head.push_str(&format!("{number:08x}")));
         head.push_str(name);

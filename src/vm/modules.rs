@@ -34,15 +34,31 @@ pub fn files(kernel: &Kernel, root: Option<&Path>, wanted: &[&str], optional: &[
             }),
             None if required => {
                 return Err(Error::refused(format!(
-                    "kernel {} ({}) has no module {name}: build it as a module or in, or choose another kernel or target",
+                    "kernel {} ({}) has no module {name}: build it as a module or in{}, or choose another kernel or target",
                     kernel.release,
-                    kernel.image.display()
+                    kernel.image.display(),
+                    option(name).map_or(String::new(), |option| format!(" ({option})"))
                 )));
             }
             None => {}
         }
     }
     Ok(files)
+}
+
+/// The kernel's option behind a module, by its name or its filesystem's alias.
+fn option(module: &str) -> Option<&'static str> {
+    Some(match module {
+        "null_blk" => "CONFIG_BLK_DEV_NULL_BLK",
+        "virtio_pci" => "CONFIG_VIRTIO_PCI",
+        "9pnet_virtio" => "CONFIG_NET_9P_VIRTIO",
+        "9p" => "CONFIG_9P_FS",
+        "fs-ext2" | "fs-ext3" | "fs-ext4" => "CONFIG_EXT4_FS",
+        "fs-xfs" => "CONFIG_XFS_FS",
+        "fs-btrfs" => "CONFIG_BTRFS_FS",
+        "fs-f2fs" => "CONFIG_F2FS_FS",
+        _ => return None,
+    })
 }
 
 /// `modprobe --show-depends`: the files, an empty list where it is built in, none where there is no such module.

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// Where fsgauge itself lies in the guest: the kernel starts it as process 1.
+pub const INIT: &str = "/init";
 /// Where the plan lies in the guest.
 pub const PLAN_PATH: &str = "/fsgauge/plan.json";
 /// Where the module files lie in the guest.

@@ -181,12 +181,13 @@ pub fn prepare(setup: &Setup, side: &Side, seed: u32, folder: &Path) -> Result<M
     let mut archive = Initramfs::create(&machine.initramfs)?;
     // Not by its path: cargo may have put another build there since this one started.
     let own = PathBuf::from(format!("/proc/{}/exe", std::process::id()));
-    archive.program("/bin/fsgauge", &without_debug_information(&own, &folder.join("fsgauge")))?;
-    // The kernel gives /init no arguments of ours, a script's first line does; `/init` itself then is the subcommand.
-    archive.file("/init", 0o755, b"#!/bin/fsgauge vm\n")?;
+    archive.program(plan::INIT, &without_debug_information(&own, &folder.join("fsgauge")))?;
     for directory in ["/dev", "/proc", "/sys", "/run", "/tmp", "/mnt"] {
         archive.directory(directory)?;
     }
+    // Process 1 begins with these; without a console driver Rust opens /dev/null in the console's place.
+    archive.character_device("/dev/console", 5, 1)?;
+    archive.character_device("/dev/null", 1, 3)?;
     let modules = add_modules(&mut archive, setup, side, folder)?;
     for bench in &setup.benches {
         archive.program(&format!("{}/{}", plan::BENCHES_DIRECTORY, bench.name), &bench.path)?;

@@ -5,6 +5,7 @@
 //! waits for the host before the results are brought out.
 
 use super::clock::Clock;
+use super::plan;
 use crate::target::mkfs::find_program;
 use crate::{Error, Result, units};
 use std::path::{Path, PathBuf};
@@ -114,8 +115,8 @@ impl Machine {
     }
 
     fn kernel_arguments(&self) -> Vec<String> {
-        let fixed = ["rdinit=/init"].into_iter().chain(KERNEL_ARGUMENTS).map(String::from);
-        fixed.chain(self.append.iter().cloned()).collect()
+        let fixed = KERNEL_ARGUMENTS.into_iter().map(String::from);
+        [format!("rdinit={}", plan::INIT)].into_iter().chain(fixed).chain(self.append.iter().cloned()).collect()
     }
 
     /// What the benchmarks record as the kernel's command line: what is the same in every boot, and what the user added.

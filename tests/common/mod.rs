@@ -36,6 +36,22 @@ pub fn have(programs: &[&str]) -> bool {
     missing.is_none()
 }
 
+/// Writes a script that can be run.
+///
+/// A process of its own writes it, as in [`copy_program`]: a descriptor of ours that is open for writing may be inherited by what
+/// another test starts at this moment, and the kernel runs no file that anybody may still write to ("Text file busy").
+pub fn write_script(file: &Path, text: &str) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "printf %s \"$2\" >\"$1\" && chmod 755 \"$1\"", "sh"]).arg(file).arg(text);
+    assert!(shell.status().expect("sh starts").success(), "cannot write {}", file.display());
+}
+
+/// Copies a program.
+pub fn copy_program(from: impl AsRef<Path>, to: &Path) {
+    let copied = Command::new("cp").arg(from.as_ref()).arg(to).status().expect("cp starts");
+    assert!(copied.success(), "cannot copy {}", from.as_ref().display());
+}
+
 /// Shell functions for the scripts: `mk FS SIZE [mkfs options]` makes a loop filesystem of that size in memory on $W/m
 /// (OPT: mount options), `un` takes it down, `leaks` prints whatever is left of it.
 const FUNCTIONS: &str = r#"

@@ -41,7 +41,7 @@ pub(super) struct Bisect {
     #[arg(long, value_name = "COMMAND")]
     build: Option<String>,
     /// Boots of each commit; one shows no spread, and so gives no verdict.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    #[arg(long, default_value_t = 2, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(2..=1000))]
     rounds: u32,
     /// Smallest change that counts, in percent.
     #[arg(long, value_name = "PERCENT", value_parser = parse_threshold)]

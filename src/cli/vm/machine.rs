@@ -2,7 +2,6 @@
 
 use super::failure::Failure;
 use clap::{Args, ValueEnum};
-use fsgauge::harness::arguments::chosen_benches;
 use fsgauge::target::{bench_executables, catalog};
 use fsgauge::vm::clock::Clock;
 use fsgauge::vm::disk::{Disk, PRESETS};
@@ -52,10 +51,10 @@ pub(super) struct MachineArguments {
     #[arg(long, default_value = PRESETS[0].0)]
     pub(super) disk: String,
     /// Seed of the first round; round i has the one i - 1 above. The same kernel with the same seed gives the same numbers.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     seed: u32,
     /// Seconds without a line from the guest after which it counts as hanging.
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(super) patience: u64,
     /// Criterion's directory, where it is not the usual one.
     #[arg(long, value_name = "DIR")]
@@ -71,6 +70,22 @@ pub(super) struct MachineArguments {
     pub(super) criterion: Vec<String>,
 }
 
+/// A kernel, the benchmarks and a disk that holds what the quick profile writes; less ends in a panic at boot.
+const LEAST_MEMORY_MIB: u64 = 1024;
+
+/// `--memory`, in MiB.
+///
+/// Errors: no size, or too little for a guest.
+pub(super) fn memory_mib(text: &str) -> Result<u64> {
+    let mib = units::parse_size(text)? / units::MIB;
+    if mib >= LEAST_MEMORY_MIB {
+        return Ok(mib);
+    }
+    Err(Error::refused(format!(
+        "--memory {text} is too little for a guest and its disk: at least 1GiB (the default is 4GiB)"
+    )))
+}
+
 pub(super) fn setup(arguments: &MachineArguments, image: &Path) -> Result<Setup> {
     let tools = Tools::find()?;
     if arguments.targets.is_empty() {
@@ -84,7 +99,7 @@ pub(super) fn setup(arguments: &MachineArguments, image: &Path) -> Result<Setup>
     }
     let targets = boot::planned_targets(&catalog::resolve_all(&arguments.targets)?)?;
     let disk = Disk::parse(&arguments.disk)?;
-    let memory_mib = units::parse_size(&arguments.memory)? / units::MIB;
+    let memory_mib = memory_mib(&arguments.memory)?;
     let kvm = arguments.clock != ClockArgument::Instructions && kvm::kvm_is_usable(&tools, image)?;
     let clock = match arguments.clock {
         ClockArgument::Instructions => Clock::Instructions,
@@ -103,10 +118,7 @@ pub(super) fn setup(arguments: &MachineArguments, image: &Path) -> Result<Setup>
     words.extend(arguments.criterion.iter().cloned());
     let labels: Vec<String> = targets.iter().map(|target| target.label.clone()).collect();
     let criterion: Vec<OsString> = words[1..].iter().map(OsString::from).collect();
-    let names: Vec<String> = benches.executables.iter().map(|bench| bench.name.clone()).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let chosen = chosen_benches(&criterion, &names, &labels)?;
-    benches.executables.retain(|bench| chosen.contains(&bench.name.as_str()));
+    benches.choose(&criterion, &labels)?;
     if let Some(folder) = &arguments.keep_logs {
         std::fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, &e).into_refusal())?;
     }
