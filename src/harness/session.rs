@@ -14,6 +14,7 @@ use super::workloads::{Planned, Workload, of_group};
 use super::{place, recording, tables, workloads};
 use crate::judge::criterion_files::{BENCHMARK_FILE, ESTIMATES_FILE, SAMPLE_FILE, benchmark_folder};
 use crate::record::{Environment, FILE_NAME, Unit};
+use crate::sys::page_cache;
 use crate::units::format_size;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -187,7 +188,9 @@ impl Session {
                 Start::Ready(mut routine) => self.measure(place, planned, group, &mut routine),
             };
             clear(place.directory())?;
-            result
+            // What the next benchmark makes lies where it lies for it alone, not beside what is being removed meanwhile:
+            // on btrfs the leaves of the next tree differed from boot to boot.
+            result.and_then(|()| page_cache::sync_filesystem(place.directory()))
         } else if recording::record_directory().is_some() {
             Ok(())
         } else {
