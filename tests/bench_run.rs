@@ -152,7 +152,7 @@ bench 0 --save-baseline a
 for file in estimates.json sample.json; do
   damaged=$(folder preallocation_extents/ext4/fallocate)/a/$file; cp "$damaged" "$W/whole"; truncate -s 40 "$damaged"
   refuses "$damaged" "$PREALLOCATION" --bench --baseline a ext4/fallocate
-  says "save baseline .a. again"
+  says "measure that baseline again"
   refuses "$damaged" "$PREALLOCATION" --bench --load-baseline a --baseline a ext4/fallocate
   # The way out works, and so does a run that this does not concern.
   bench 0 --save-baseline b

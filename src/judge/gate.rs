@@ -69,7 +69,7 @@ pub struct SideSummary {
 
 /// Compares two baselines.
 ///
-/// Errors: no results of one side, one name for both sides, and whatever [`baseline::load`] refuses. What can be said
+/// Errors: no results of the base, one name for both sides, and whatever [`baseline::load`] refuses. What can be said
 /// benchmark by benchmark (missing, not comparable) is in the comparison, and in its exit code.
 pub fn compare(options: &Options) -> Result<Comparison> {
     if options.base == options.candidate {
@@ -79,8 +79,8 @@ pub fn compare(options: &Options) -> Result<Comparison> {
     let (Some(base), Some(candidate)) = (sides.next(), sides.next()) else {
         return Err(Error::failed("two baselines were asked for and not two read"));
     };
-    if let Some(empty) = [&base, &candidate].into_iter().find(|side| side.benchmarks.is_empty()) {
-        return Err(baseline::nothing_of(&options.criterion_dir, &empty.name, None));
+    if base.benchmarks.is_empty() {
+        return Err(baseline::nothing_of(&options.criterion_dir, &base.name, None));
     }
     let mut notes: Vec<String> = clock_note(&[&base, &candidate]).into_iter().collect();
     let mut comparer = Comparer::new(&options.accepted);
@@ -89,7 +89,9 @@ pub fn compare(options: &Options) -> Result<Comparison> {
     rename::suggest(&mut benchmarks);
     let (base, candidate) = (summary(&base), summary(&candidate));
     let mut refusals = Vec::new();
-    if (base.rounds == 1) != (candidate.rounds == 1) {
+    if candidate.rounds == 0 {
+        refusals.push(baseline::nothing_of(&options.criterion_dir, &candidate.name, None).to_string());
+    } else if (base.rounds == 1) != (candidate.rounds == 1) {
         let (few, many) = if base.rounds == 1 { (&base, &candidate) } else { (&candidate, &base) };
         refusals.push(format!(
             "`{}` has one round and `{}` has {}: one round does not say how far the next would be; save rounds of it \
@@ -279,7 +281,8 @@ impl Comparison {
     /// The exit code (docs/GATE.md). A comparison that cannot be made never reads as a pass, nor as a mere regression.
     pub fn outcome(&self) -> Outcome {
         let mut none = self.refusals.clone();
-        for benchmark in &self.benchmarks {
+        // Where all are missing, the refusal says so in one line.
+        for benchmark in self.benchmarks.iter().filter(|_| self.candidate.rounds > 0) {
             match &benchmark.status {
                 Status::Missing { rounds, suggestion } if !self.allow_missing => {
                     let where_ = if rounds.is_empty() { String::new() } else { format!(" in round {}", list(rounds)) };

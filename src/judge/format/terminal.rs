@@ -28,7 +28,8 @@ fn write_all(out: &mut String, comparison: &Comparison) -> std::fmt::Result {
         wrap(out, "note: ", note)?;
     }
     table(out, comparison)?;
-    let rest = not_judged(comparison);
+    // A candidate without any results is said in one line below.
+    let rest = if comparison.candidate.rounds > 0 { not_judged(comparison) } else { Vec::new() };
     if !rest.is_empty() {
         writeln!(out, "\nnot compared")?;
     }
