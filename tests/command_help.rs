@@ -52,6 +52,7 @@ fn a_wrong_argument_is_refused_in_one_line_that_names_it_and_the_help() {
         (&["run", "--targte", "ext4"], ["unexpected argument '--targte'", "see `fsgauge run --help`"], 2),
         (&["run", "--targte", "ext4"], ["a similar argument exists: '--target'", "see `fsgauge run --help`"], 2),
         (&["history", "a", "b", "--order", "size"], ["invalid value 'size'", "[possible values: given, version]"], 2),
+        (&["run", "--rounds", "-1"], ["invalid value '-1' for '--rounds <ROUNDS>'", "see `fsgauge run --help`"], 2),
         (&["vm", "bisect"], ["--baseline <NAME>", "see `fsgauge vm bisect --help`"], 128),
         (&["with", "ext4", "--size", "x", "--", "true"], ["size `x`", "such as 256MiB"], 125),
         (&["nosuch"], ["unrecognized subcommand 'nosuch'", "see `fsgauge --help`"], 2),

@@ -21,7 +21,7 @@ mod vm;
 mod with;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -87,11 +87,14 @@ fn one_line(text: &str) -> String {
     let is_said =
         |line: &&str| !line.is_empty() && !line.starts_with("Usage:") && !line.starts_with("For more information");
     let said: Vec<&str> = text.lines().map(str::trim).filter(is_said).collect();
-    let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: ")).unwrap_or("fsgauge");
-    let command: Vec<&str> =
-        usage.split(' ').take_while(|word| word.starts_with(|c: char| c.is_ascii_alphabetic())).collect();
     let said = said.join(" ").replace(" tip: ", "; ");
-    format!("{}; see `{} --help`", said.trim_start_matches("error: "), command.join(" "))
+    let (mut command, mut path) = (Arguments::command(), "fsgauge".to_owned());
+    for word in std::env::args_os().skip(1) {
+        let Some(subcommand) = command.find_subcommand(&word).cloned() else { break };
+        path = format!("{path} {}", subcommand.get_name());
+        command = subcommand;
+    }
+    format!("{}; see `{path} --help`", said.trim_start_matches("error: "))
 }
 
 /// The status of a bad argument: 2 would be taken for COMMAND's own by who calls `with`.
