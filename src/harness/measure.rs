@@ -16,8 +16,9 @@ use crate::sys::kernel_log::KernelWatch;
 use std::time::{Duration, Instant};
 
 /// Walks of a tree in a virtual machine. A timer interrupt falls into one walk in two and costs as much as a whole lstat, so
-/// that ten walks leave medians of ten boots 1 % apart, eighty up to 0.8 %, and these less than half a percent (docs/VM.md).
-const RECORDED_WALKS: u64 = 120;
+/// that ten walks leave medians of two boots up to 1 % apart, and eighty half as much. 120 gained little more, and made a
+/// comparison of this workload on btrfs longer than six minutes (docs/VM.md).
+const RECORDED_WALKS: u64 = 80;
 
 impl Session {
     /// Measures a series; criterion asks for the iterations, unless the values are counts, which it can only be given

@@ -14,9 +14,7 @@ use super::workloads::{Planned, Workload, of_group};
 use super::{place, recording, tables, workloads};
 use crate::judge::criterion_files::{BENCHMARK_FILE, ESTIMATES_FILE, SAMPLE_FILE, benchmark_folder};
 use crate::record::{Environment, FILE_NAME, Unit};
-use crate::sys::page_cache;
 use crate::units::format_size;
-use crate::workload::tree::ENTRIES_A_SYNC;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -189,9 +187,7 @@ impl Session {
                 Start::Ready(mut routine) => self.measure(place, planned, group, &mut routine),
             };
             clear(place.directory())?;
-            // What the next benchmark makes lies where it lies for it alone, not beside what is being removed meanwhile:
-            // on btrfs the leaves of the next tree differed from boot to boot.
-            result.and_then(|()| page_cache::sync_filesystem(place.directory()))
+            result
         } else if recording::record_directory().is_some() {
             Ok(())
         } else {
@@ -314,30 +310,7 @@ fn remove_results(folder: &Path) -> Result<()> {
     }
 }
 
-/// Empties the work directory between benchmarks, synced like the making of a tree: what btrfs' own thread removes leaves other
-/// gaps in each boot, and the next tree fills them.
+/// Empties the work directory between benchmarks.
 fn clear(directory: &Path) -> Result<()> {
-    let mut removed = 0;
-    empty(directory, &mut removed).map_err(|error| Error::io("empty", directory, &error))
-}
-
-fn empty(directory: &Path, removed: &mut u32) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        let path = entry.path();
-        if entry.file_name() == cleanup::MARKER {
-            continue;
-        }
-        if entry.file_type()?.is_dir() {
-            empty(&path, removed)?;
-            std::fs::remove_dir(&path)?;
-        } else {
-            std::fs::remove_file(&path)?;
-        }
-        *removed += 1;
-        if removed.is_multiple_of(ENTRIES_A_SYNC) {
-            nix::unistd::syncfs(std::fs::File::open(directory)?)?;
-        }
-    }
-    Ok(())
+    cleanup::empty_but_for_marker(directory).map_err(|error| Error::io("empty", directory, &error))
 }

@@ -110,8 +110,8 @@ fn run_alone(bench: &str, plan: &Plan, target: &PlannedTarget) -> Result<BenchEn
     Ok(end)
 }
 
-/// Empties the caches, and the slabs' lists of half-used pages where the kernel shows them: xfs' lstat was 0.6 to 0.9 % shorter
-/// after other benches, which had left pages for its inodes that need not be zeroed.
+/// Empties the caches, and the slabs' lists of half-used pages where the kernel shows them: after other benches xfs' lstat was
+/// 0.6 to 0.9 % shorter than alone, presumably for pages that need not be zeroed again.
 fn forget_what_ran_before() -> Result<()> {
     nix::unistd::sync();
     page_cache::drop_caches()?;

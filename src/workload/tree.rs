@@ -45,10 +45,10 @@ const FILES_OFFSET: f64 = 2.36;
 /// Files are written from a buffer of this size, each from its own place in it, in writes of up to this size.
 const BUFFER_BYTES: usize = 4 << 20;
 
-/// Entries from one sync to the next while a tree is made or removed. btrfs leaves its delayed items to a thread of its own from
+/// New entries from one sync to the next while a tree is made. btrfs leaves its delayed items to a thread of its own from
 /// 128 on (fs/btrfs/delayed-inode.c), and its tree then splits where that thread happened to be: with one leaf more or
 /// less, lstat took 21.3 or 23.7 µs in boots of one kernel.
-pub const ENTRIES_A_SYNC: u32 = 64;
+const ENTRIES_A_SYNC: u32 = 64;
 
 /// What determines a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
