@@ -24,6 +24,7 @@ for signal in INT:130 TERM:143 HUP:129; do
   is $got ${signal#*:} "status after $signal"
   [ $took -lt 2000 ] || fail "took $took ms after $signal"
   check_text
+  says "fsgauge: SIG${signal%:*}: ended; benchmarks that had finished are kept"
   nothing_left
 done
 begin

@@ -25,6 +25,8 @@ fn refused(home: &Path, file: &Path, what: &str) {
     assert!(gated.stderr.contains(file.to_str().unwrap()), "{what}: {}", gated.stderr);
     assert_eq!(gated.json()["exit_code"], 2, "{what}");
     assert_eq!(gated.stderr.lines().count(), 1, "one line: {}", gated.stderr);
+    // What the system says of a file is left as it is.
+    assert!(gated.stderr.contains("; ") || gated.stderr.contains("cannot read "), "no way out: {}", gated.stderr);
 }
 
 #[test]

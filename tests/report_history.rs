@@ -85,6 +85,7 @@ fn what_has_no_common_history_is_refused_with_the_way_out() {
     refused(&["history", "v6.1", "v6.13"], "`cpu_model` differs");
     let said = fsgauge(home.path(), &["history", "v6.1", "v6.13", "--accept-difference", "cpu_model"]);
     assert_eq!(said.code, 0, "{}", said.stderr);
+    assert!(said.stdout.contains("fewer than 6 baselines cannot show a change"), "{}", said.stdout);
 }
 
 #[test]
