@@ -85,9 +85,7 @@ pub fn check_size(recipe: &Recipe, size_bytes: u64) -> Result<()> {
     };
     match recipe.filesystem {
         Filesystem::Xfs if size_bytes < XFS_MINIMUM_BYTES => refuse("at least 300 MB (314572800 bytes)"),
-        Filesystem::Ext2 | Filesystem::Ext3 | Filesystem::Ext4 if size_bytes < EXT_MINIMUM_BYTES => {
-            refuse("at least 1 MiB")
-        }
+        filesystem if filesystem.is_ext() && size_bytes < EXT_MINIMUM_BYTES => refuse("at least 1 MiB"),
         Filesystem::Btrfs if size_bytes < BTRFS_MINIMUM_BYTES && !mixed => refuse("at least 114294784 bytes (109 MiB)"),
         _ => Ok(()),
     }
