@@ -7,6 +7,7 @@ use common::{FSGAUGE, have, is_root};
 use fsgauge::workload::writers::{Writers, kill_all};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -246,6 +247,51 @@ fn a_writer_whose_parent_is_not_the_one_it_was_told_refuses() {
     let output = Command::new(FSGAUGE).args(["--fsgauge-background-writer", "x", "y"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("is not a number"), "{output:?}");
+}
+
+/// One writer on a file of 1 MiB, started as [`Writers`] starts it, that has said `ready`.
+fn ready_writer(file: &Path) -> (std::process::Child, impl BufRead) {
+    let parent = std::process::id().to_string();
+    let mut child = Command::new(FSGAUGE)
+        .arg("--fsgauge-background-writer")
+        .arg(file)
+        .args(["42", &MIB.to_string(), &parent])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    (child, lines)
+}
+
+/// Ends a writer and returns how many bytes it says it wrote.
+fn bytes_at_the_end(child: &mut std::process::Child, lines: &mut impl BufRead) -> u64 {
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).unwrap();
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert!(child.wait().unwrap().success());
+    line.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_writer_that_is_ready_waits_until_it_is_let_go() {
+    let _alone = alone();
+    let directory = directory();
+    let file = directory.path().join("writer-0");
+    let (mut waiting, mut lines) = ready_writer(&file);
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), MIB, "its first pass is whole");
+    assert_eq!(bytes_at_the_end(&mut waiting, &mut lines), 0);
+    std::fs::remove_file(&file).unwrap();
+
+    let (mut writing, mut lines) = ready_writer(&file);
+    drop(writing.stdin.take());
+    // Cut to nothing is the first that it does then.
+    wait_until("the file is rewritten", || std::fs::metadata(&file).unwrap().len() < MIB);
+    wait_until("the file is whole again", || std::fs::metadata(&file).unwrap().len() == MIB);
+    assert!(bytes_at_the_end(&mut writing, &mut lines) >= MIB);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Criterion's command line, read before criterion sees it: what would panic or be dropped without a word is refused here.
 
 use super::profile::Profile;
-use super::workloads;
+use super::{recording, workloads};
 use crate::names::{check_baseline_to_read, check_baseline_to_save, split_round};
 use crate::{Error, Result};
 use clap::{Arg, ArgAction, Command, value_parser};
@@ -57,6 +57,8 @@ pub struct Arguments {
     pub baseline: Baseline,
     /// `--load-baseline`: analyse these stored results in place of measuring.
     pub load_baseline: Option<String>,
+    /// The only parameter to run, where one is recorded by itself ([`recording::only_parameter`]).
+    pub only_parameter: Option<String>,
     /// `--sample-size`, where given.
     pub sample_size: Option<u64>,
     /// `--measurement-time`, where given.
@@ -75,7 +77,7 @@ pub const SAMPLE_SIZE: u64 = 10;
 impl Arguments {
     /// Reads the process's arguments. `--help` and unknown flags are left to criterion, which knows all of them.
     pub fn from_process() -> Result<Self> {
-        Self::parse(std::env::args_os())
+        Ok(Arguments { only_parameter: recording::only_parameter(), ..Self::parse(std::env::args_os())? })
     }
 
     /// Reads the given arguments, the executable's name first.
@@ -157,6 +159,7 @@ impl Arguments {
             filter,
             baseline: baseline(&matches, &text)?,
             load_baseline: text("load-baseline").map(|name| readable(&name).map(|()| name)).transpose()?,
+            only_parameter: None,
             sample_size: matches.get_one::<u64>("sample-size").copied(),
             measurement_time: seconds("measurement-time"),
             quick: matches.get_flag("quick"),
@@ -167,6 +170,10 @@ impl Arguments {
 
     /// Whether a benchmark is to run.
     pub fn selects(&self, id: &str) -> bool {
+        let parameter = id.rsplit('/').next();
+        if self.only_parameter.as_deref().is_some_and(|only| parameter != Some(only)) {
+            return false;
+        }
         match &self.filter {
             Filter::All => true,
             Filter::Regex(regex) => regex.is_match(id),
@@ -219,6 +226,21 @@ pub fn chosen_benches<'a>(words: &[OsString], benches: &[&'a str], labels: &[Str
     let label = labels.first().map_or("LABEL", String::as_str);
     Err(Error::refused(format!("{filter} matches no benchmark of {} on {}", benches.join(", "), labels.join(", ")))
         .hint(format!("ids look like preallocation/{label}/write_8k; `cargo bench -- --list` shows all")))
+}
+
+/// The parameters of an executable of which arguments for criterion choose a benchmark on this label, in the order of the
+/// plan. None where the executable is no workload of ours, or the arguments cannot be read: it will say so itself.
+pub fn chosen_parameters(words: &[String], bench: &str, label: &str, profile: Profile) -> Option<Vec<String>> {
+    let workload = workloads::ALL.into_iter().find(|workload| workload.name == bench)?;
+    let arguments = Arguments::parse(["bench".into()].into_iter().chain(words.iter().map(OsString::from))).ok()?;
+    let plan = workloads::plan(workload, profile, &[label.to_owned()]);
+    let chosen: Vec<&str> = plan
+        .iter()
+        .filter(|planned| arguments.selects(&planned.id))
+        .map(|planned| planned.parameter.as_str())
+        .collect();
+    let all = (workload.parameters)(profile).into_iter();
+    Some(all.filter(|parameter| chosen.contains(&parameter.as_str())).collect())
 }
 
 fn baseline(matches: &clap::ArgMatches, text: &dyn Fn(&str) -> Option<String>) -> Result<Baseline> {
@@ -288,6 +310,28 @@ mod tests {
             let message = chosen(nothing).unwrap_err().to_string();
             assert!(message.contains("matches no benchmark of fsync_append, operation_latency"), "{message}");
         }
+    }
+
+    #[test]
+    fn parameters_are_chosen_by_any_of_their_groups() {
+        let chosen = |words: &[&str], bench: &str| {
+            let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
+            chosen_parameters(&words, bench, "xfs", Profile::Quick)
+        };
+        assert_eq!(chosen(&["--bench"], "operation_latency").unwrap(), ["0", "6"]);
+        assert_eq!(chosen(&["--bench", "lstat/xfs/6"], "operation_latency").unwrap(), ["6"]);
+        assert_eq!(chosen(&["--bench", "_extents/.*write_8k"], "preallocation").unwrap(), ["write_8k"]);
+        assert!(chosen(&["--bench", "lstat/ext4/6"], "operation_latency").unwrap().is_empty());
+        assert_eq!(chosen(&["--bench", "--unheard-of"], "operation_latency"), None);
+        assert_eq!(chosen(&["--bench"], "somebody_elses"), None);
+    }
+
+    #[test]
+    fn a_parameter_that_is_recorded_by_itself_leaves_the_others_out() {
+        let all = Arguments::parse(["bench", "--bench"].map(OsString::from)).unwrap();
+        let only = Arguments { only_parameter: Some("6".to_owned()), ..all };
+        assert!(only.selects("operation_latency_lstat/ext4/6"));
+        assert!(!only.selects("operation_latency_lstat/ext4/0") && !only.selects("operation_latency_lstat/6/0"));
     }
 
     #[test]

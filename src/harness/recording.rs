@@ -1,8 +1,9 @@
 //! Measuring in one place and analysing in another: a virtual machine records raw iterations, and the host hands them to
 //! criterion, with the same result as if criterion had run there.
 //!
-//! Two variables, set by `fsgauge vm` and not by users: with FSGAUGE_RECORD=DIR a bench writes each series to
-//! `DIR/WORKLOAD.LABEL.PARAMETER.json`; with FSGAUGE_REPLAY=DIR it reads them and measures nothing.
+//! Three variables, set by `fsgauge vm` and not by users: with FSGAUGE_RECORD=DIR a bench writes each series to
+//! `DIR/WORKLOAD.LABEL.PARAMETER.json`, with FSGAUGE_RECORD_PARAMETER only the series of that parameter; with
+//! FSGAUGE_REPLAY=DIR it reads them and measures nothing.
 
 use super::series::Series;
 use super::workloads::Workload;
@@ -12,6 +13,14 @@ use std::path::{Path, PathBuf};
 /// Where series are to be written, if they are.
 pub fn record_directory() -> Option<PathBuf> {
     std::env::var_os("FSGAUGE_RECORD").map(PathBuf::from)
+}
+
+/// The variable with the only parameter whose series is recorded.
+pub const PARAMETER_VARIABLE: &str = "FSGAUGE_RECORD_PARAMETER";
+
+/// The only parameter whose series is to be recorded, if it is one.
+pub fn only_parameter() -> Option<String> {
+    std::env::var(PARAMETER_VARIABLE).ok()
 }
 
 /// Where recorded series are read from, if they are.

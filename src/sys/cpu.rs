@@ -59,6 +59,12 @@ impl Drop for Precedence {
     }
 }
 
+/// From now on this thread, and those that it starts, run only when no other thread wants to (SCHED_IDLE). It needs no right.
+#[doc(alias = "sched_setscheduler")]
+pub fn run_last() -> io::Result<()> {
+    set_scheduler(libc::SCHED_IDLE, 0)
+}
+
 fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
     // SAFETY: sched_param is a plain C structure for which all zeros is a valid value, and lives for as long as the call.
     let result = unsafe {
@@ -103,6 +109,16 @@ mod tests {
             }
             Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EPERM), "{error}"),
         }
+    }
+
+    #[test]
+    fn a_thread_that_runs_last_leaves_the_others_as_they_are() {
+        // SAFETY: reads the policy of this thread.
+        let policy = || unsafe { libc::sched_getscheduler(0) };
+        let before = policy();
+        let last = std::thread::spawn(move || run_last().map(|()| policy())).join().unwrap();
+        assert_eq!(last.unwrap(), libc::SCHED_IDLE);
+        assert_eq!(policy(), before);
     }
 
     #[test]

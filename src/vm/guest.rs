@@ -7,6 +7,9 @@
 use super::disk::Disk;
 use super::plan::{self, Answer, BenchEnd, InjectedFault, Plan, PlannedTarget};
 use super::virtme::SHARE_TAG;
+use crate::harness::arguments::chosen_parameters;
+use crate::harness::profile::Profile;
+use crate::harness::recording::PARAMETER_VARIABLE;
 use crate::managed::{self, Backing, ManagedTarget};
 use crate::sys::mount::{MountSpec, mount, unmount};
 use crate::sys::page_cache;
@@ -86,22 +89,36 @@ fn work(answer: &mut Answer, begin: Instant) -> Result<()> {
     }
     for (target, bench) in plan.targets.iter().flat_map(|target| plan.benches.iter().map(move |bench| (target, bench)))
     {
-        let begin = Instant::now();
-        answer.benches.push(run_alone(bench, &plan, target)?);
-        answer.seconds.insert(format!("{bench} {}", target.label), begin.elapsed().as_secs_f64());
+        for parameter in parameters(bench, &plan, target)? {
+            let begin = Instant::now();
+            answer.benches.push(run_alone(bench, parameter.as_deref(), &plan, target)?);
+            let name = format!("{} {}", named(bench, parameter.as_deref()), target.label);
+            answer.seconds.insert(name, begin.elapsed().as_secs_f64());
+        }
     }
     Ok(())
 }
 
-/// One bench on one filesystem, made for it alone on a new disk and the only one mounted: what it measures depends neither on
-/// what ran before nor on what another filesystem's threads do meanwhile.
-fn run_alone(bench: &str, plan: &Plan, target: &PlannedTarget) -> Result<BenchEnd> {
+/// The parameters that a bench is run with, each by itself; one run without any where it is for the bench to say what it runs.
+fn parameters(bench: &str, plan: &Plan, target: &PlannedTarget) -> Result<Vec<Option<String>>> {
+    let profile = plan.environment.get("FSGAUGE_PROFILE").map_or(Ok(Profile::Standard), |name| Profile::parse(name))?;
+    let chosen = chosen_parameters(&plan.arguments, bench, &target.label, profile);
+    Ok(chosen.map_or_else(|| vec![None], |chosen| chosen.into_iter().map(Some).collect()))
+}
+
+fn named(bench: &str, parameter: Option<&str>) -> String {
+    parameter.map_or_else(|| bench.to_owned(), |parameter| format!("{bench} {parameter}"))
+}
+
+/// One bench with one parameter on one filesystem, made for it alone on a new disk and the only one mounted: what it measures
+/// depends neither on what ran before nor on what another filesystem's threads do meanwhile.
+fn run_alone(bench: &str, parameter: Option<&str>, plan: &Plan, target: &PlannedTarget) -> Result<BenchEnd> {
     let device = if target.mkfs.is_empty() { PathBuf::from("none") } else { make_disk(&plan.disk, target)? };
     let made = [make_target(target, device)?];
     forget_what_ran_before()?;
-    say(&format!("begins {bench}"));
-    let end = run_bench(bench, plan, &made)?;
-    say(&format!("ended {bench} with {}", end.status));
+    say(&format!("begins {}", named(bench, parameter)));
+    let end = run_bench(bench, parameter, plan, &made)?;
+    say(&format!("ended {} with {}", named(bench, parameter), end.status));
     unmount(&made[0].path)?;
     if !target.mkfs.is_empty() {
         let folder = disk_folder();
@@ -110,7 +127,7 @@ fn run_alone(bench: &str, plan: &Plan, target: &PlannedTarget) -> Result<BenchEn
     Ok(end)
 }
 
-/// Empties the caches, and the slabs' lists of half-used pages where the kernel shows them: after other benches xfs' lstat was
+/// Empties the caches, and the slabs' lists of half-used pages where the kernel shows them: after other runs xfs' lstat was
 /// 0.6 to 0.9 % shorter than alone, presumably for pages that need not be zeroed again.
 fn forget_what_ran_before() -> Result<()> {
     nix::unistd::sync();
@@ -288,7 +305,7 @@ fn inject(fault: InjectedFault) {
     }
 }
 
-fn run_bench(bench: &str, plan: &Plan, made: &[ManagedTarget]) -> Result<BenchEnd> {
+fn run_bench(bench: &str, parameter: Option<&str>, plan: &Plan, made: &[ManagedTarget]) -> Result<BenchEnd> {
     let program = Path::new(plan::BENCHES_DIRECTORY).join(bench);
     let paths: Vec<String> = made.iter().map(|target| format!("{}={}", target.label, target.path.display())).collect();
     let targets = serde_json::to_string(made).map_err(|e| Error::failed(format!("targets as JSON: {e}")))?;
@@ -298,6 +315,7 @@ fn run_bench(bench: &str, plan: &Plan, made: &[ManagedTarget]) -> Result<BenchEn
     command.args(&plan.arguments).envs(&plan.environment).current_dir("/run");
     command.env("FSGAUGE_PATH", paths.join(":")).env(managed::VARIABLE, targets);
     command.env("FSGAUGE_RECORD", RECORDS).env("CRITERION_HOME", "/run/criterion");
+    command.envs(parameter.map(|parameter| (PARAMETER_VARIABLE, parameter)));
     command.env("PATH", "/bin:/sbin").env("HOME", "/run").env("TMPDIR", "/tmp");
     command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| Error::io("run", &program, &e))?;

@@ -3,7 +3,11 @@
 //! A writer is this executable again with a hidden first argument, so that it shares nothing with the process that measures
 //! and dies by itself with it, SIGKILL included (PR_SET_PDEATHSIG). Each writes one file of a bounded size for ever: from the
 //! beginning to the end in writes of 64 KiB, fdatasync, cut to nothing, again. It says `ready` once its file was on the disk
-//! for the first time; on SIGTERM it says how many bytes it has written since then, in how much time.
+//! for the first time and waits until all are; its standard input is then closed, and all go on together. On SIGTERM it says
+//! how many bytes it has written since then, in how much time.
+//!
+//! Where each had gone on by itself, what a short walk met first hung on how far the others had come when the last was ready: on
+//! ext4 most were writing, or all waited for one journal commit, and a readdir took 6.6 or 6.2 µs (docs/VM.md).
 //!
 //! Space: a filesystem may give the blocks of a file that was cut back only with its next transaction, so allow for twice
 //! `count * file_bytes`.
@@ -69,8 +73,8 @@ struct Writer {
 }
 
 impl Writers {
-    /// Starts `count` writers on files of `file_bytes` in `directory`, and waits until each has written its file once and
-    /// synced it. Zero writers are none, and report zeros.
+    /// Starts `count` writers on files of `file_bytes` in `directory`, waits until each has written its file once and synced
+    /// it, and lets them go on together. Zero writers are none, and report zeros.
     ///
     /// Call it from a thread that lives as long as they shall: the kernel kills them when the thread that started them ends.
     /// The executable must call [`run_if_asked`] first thing in its `main`.
@@ -94,6 +98,8 @@ impl Writers {
                 _ => return Err(writer.silence(&format!("had not written its {file_bytes} bytes in time"))),
             }
         }
+        // Closed: all go on.
+        writers.writers.iter_mut().for_each(|writer| drop(writer.child.stdin.take()));
         Ok(writers)
     }
 
@@ -114,7 +120,7 @@ impl Writers {
 
     /// Stops them, takes their reports, and removes their files. Errors: a writer that had died before, or gives no report.
     ///
-    /// Bytes count from when a writer was ready; the rate is the sum of the writers' own, each over the time since then.
+    /// Bytes count from when all writers were ready; the rate is the sum of the writers' own, each over the time since then.
     pub fn stop(mut self) -> Result<record::Writers> {
         self.check()?;
         for writer in &self.writers {
@@ -159,7 +165,7 @@ impl Writer {
             .args(process::arguments(&file, seed.wrapping_add(u64::from(index)), file_bytes))
             // Ctrl-C goes to the process that measures, which stops its writers, and not past it to them.
             .process_group(0)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

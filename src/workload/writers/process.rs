@@ -1,5 +1,6 @@
 //! The writer's own side: what the process does that [`super::Writers`] starts.
 
+use crate::sys::cpu;
 use crate::workload::payload;
 use crate::{Error, Result};
 use nix::sys::prctl::set_pdeathsig;
@@ -25,9 +26,9 @@ const WRITE_BYTES: usize = 64 << 10;
 /// compresses at a time (128 KiB on btrfs), and no larger: each writer makes its own before it is ready.
 const PAYLOAD_BYTES: usize = 1 << 20;
 
-/// When the writer was ready, and the bytes it has written since: what the thread that answers SIGTERM reports. The first
+/// When all writers were ready, and the bytes it has written since: what the thread that answers SIGTERM reports. The first
 /// pass belongs to neither, since nothing is measured against it.
-static READY: OnceLock<Instant> = OnceLock::new();
+static BEGUN: OnceLock<Instant> = OnceLock::new();
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 /// The arguments that make this executable a writer. The parent's id is among them because the parent may be gone before
@@ -61,6 +62,10 @@ fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<std::convert::In
     let (seed, file_bytes, parent) = (number()?, number()?, number()?);
     die_with(parent)?;
     answer_sigterm()?;
+    // The thread that answers is not last.
+    if cpu::count() == Some(1) {
+        cpu::run_last().map_err(|error| Error::failed(format!("cannot run after everything else: {error}")))?;
+    }
     write_for_ever(&file, seed, file_bytes).map_err(|error| Error::io("write", &file, &error))
 }
 
@@ -80,7 +85,7 @@ fn answer_sigterm() -> Result<()> {
         Signals::new([SIGTERM]).map_err(|error| Error::failed(format!("cannot wait for SIGTERM: {error}")))?;
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {
-            let seconds = READY.get().map_or(0.0, |ready| ready.elapsed().as_secs_f64());
+            let seconds = BEGUN.get().map_or(0.0, |begun| begun.elapsed().as_secs_f64());
             let mut output = io::stdout().lock();
             let _ =
                 writeln!(output, "{}", report(WRITTEN.load(Ordering::Relaxed), seconds)).and_then(|()| output.flush());
@@ -114,12 +119,15 @@ fn write_for_ever(path: &Path, seed: u64, file_bytes: u64) -> io::Result<std::co
             remaining -= length as u64;
         }
         file.sync_data()?;
-        if READY.get().is_none() {
+        if BEGUN.get().is_none() {
             WRITTEN.store(0, Ordering::Relaxed);
-            READY.get_or_init(Instant::now);
             let mut output = io::stdout().lock();
             writeln!(output, "ready")?;
             output.flush()?;
+            drop(output);
+            // Nothing is ever sent: its end means that all are ready.
+            io::copy(&mut io::stdin(), &mut io::sink())?;
+            BEGUN.get_or_init(Instant::now);
         }
         file.set_len(0)?;
         file.rewind()?;
