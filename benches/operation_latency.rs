@@ -24,6 +24,7 @@ fn start<'a>(place: &'a Place, sizes: &'a Sizes, parameter: &'a str) -> Result<S
     plan.generate(&root, &mut |done, total| bar.advance(done, total))?;
     bar.finish();
     let witnesses = make_witnesses(place)?;
+    make_spacers(place)?;
     let files = harness::files_below(place.directory())?;
     let remarks: Vec<String> = place.warm_below().map(str::to_owned).into_iter().collect();
     Ok(Start::Ready(Box::new(move || {
@@ -60,6 +61,18 @@ fn start<'a>(place: &'a Place, sizes: &'a Sizes, parameter: &'a str) -> Result<S
             ..Iteration::default()
         })
     })))
+}
+
+/// Puts [`latency::SPACERS`] files between the tree and what the writers make.
+fn make_spacers(place: &Place) -> Result<()> {
+    let directory = place.directory().join("spacers");
+    std::fs::create_dir(&directory).map_err(|error| Error::io("create", &directory, &error))?;
+    let data = payload::incompressible(latency::SPACER_BYTES, SEED);
+    (0..latency::SPACERS).try_for_each(|number| {
+        let file = directory.join(number.to_string());
+        std::fs::write(&file, &data).map_err(|error| Error::io("write", &file, &error))
+    })?;
+    place.settle()
 }
 
 /// Files beside the tree whose pages show whether the cache was made cold, without a look at the tree itself, which

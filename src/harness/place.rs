@@ -39,11 +39,15 @@ pub struct Place {
     phases: RefCell<Phases>,
     /// Drops of the page cache that the system had counted when the caches were last made cold.
     drops_when_cold: Cell<Option<u64>>,
+    made_cold: Cell<u32>,
 }
 
 /// Inodes and dentries of what was unmounted or dropped are freed late, after RCU grace periods of some milliseconds each. In a
 /// guest with one processor 0.15 ms of that fell into one of the first ten reads of a walk on btrfs, in half of the walks.
 const LATE_FREEING: Duration = Duration::from_millis(50);
+
+/// A tick of the kernel's clock, 1 / CONFIG_HZ: 4 ms with most distributions, 1 ms with others.
+const TICK: Duration = Duration::from_millis(4);
 
 /// How often an iteration is made that others spoil. Two runs that drop each other's caches half of the time get through,
 /// with one chance in thirty to fail an iteration; where five of five are spoilt, so would the next be.
@@ -115,6 +119,7 @@ impl Place {
             interactive: std::io::IsTerminal::is_terminal(&std::io::stderr()),
             phases: RefCell::default(),
             drops_when_cold: Cell::default(),
+            made_cold: Cell::default(),
             label,
             path,
             mounted,
@@ -152,6 +157,16 @@ impl Place {
         self.phases.take()
     }
 
+    /// Where in the kernel's tick an iteration begins: another place each time, and all of them in a few (multiples of the
+    /// golden section are spread evenly). A sleep ends at the same place every time, and the ticks then fall on the same calls
+    /// of every walk in a boot, and on other ones in the next boot.
+    fn next_phase(&self) -> Duration {
+        const GOLDEN_SECTION: f64 = 0.618_033_988_749_895;
+        let count = self.made_cold.get();
+        self.made_cold.set(count + 1);
+        TICK.mul_f64((f64::from(count) * GOLDEN_SECTION).fract())
+    }
+
     /// Lets the filesystem settle: everything dirty is written, so that no iteration pays for the one before.
     pub fn settle(&self) -> Result<()> {
         self.phase("settle", || page_cache::sync_filesystem(&self.directory))
@@ -178,7 +193,7 @@ impl Place {
                 self.drop_once(method, files)?;
                 resident = count_resident(witnesses)?;
                 if resident == 0 {
-                    std::thread::sleep(LATE_FREEING);
+                    std::thread::sleep(LATE_FREEING + self.next_phase());
                     let metadata = match method {
                         CacheMethod::Remount | CacheMethod::DropCaches => MetadataCache::Dropped,
                         CacheMethod::Fadvise => MetadataCache::NotDropped,

@@ -101,7 +101,8 @@ pub const OPERATION_LATENCY: Workload = Workload {
         // A page is the largest block most filesystems have; a directory takes one or two.
         let tree = tree::plan(&sizes.tree).allocated_bytes(4096) + entries * 4096;
         // A truncated file's blocks may be freed late, when the next one is already written.
-        (tree + 2 * writers * sizes.writer_file, entries + writers + 16)
+        let spacers = u64::from(operation_latency::SPACERS);
+        (tree + 2 * writers * sizes.writer_file + spacers * 4096, entries + writers + spacers + 16)
     },
 };
 

@@ -84,9 +84,6 @@ fn work(answer: &mut Answer, begin: Instant) -> Result<()> {
     show_command_line(&plan.command_line)?;
     create(Path::new(RECORDS))?;
     answer.seconds.insert("set_up".to_string(), begin.elapsed().as_secs_f64());
-    if let Some(fault) = plan.fault {
-        std::thread::spawn(move || inject(fault));
-    }
     for (target, bench) in plan.targets.iter().flat_map(|target| plan.benches.iter().map(move |bench| (target, bench)))
     {
         for parameter in parameters(bench, &plan, target)? {
@@ -284,9 +281,8 @@ fn mount_over(name: &str, text: &str, file: &Path) -> Result<()> {
         .map_err(|errno| Error::io("mount over", file, &errno.into()))
 }
 
-/// Lets a benchmark begin, then makes it go wrong.
+/// Makes the benchmark that runs go wrong.
 fn inject(fault: InjectedFault) {
-    std::thread::sleep(std::time::Duration::from_secs(1));
     match fault {
         InjectedFault::Panic => {
             // The c key of the system request is a panic. Refused, the run would just finish, and the test would see it.
@@ -323,6 +319,10 @@ fn run_bench(bench: &str, parameter: Option<&str>, plan: &Plan, made: &[ManagedT
     if let Some(errors) = child.stderr.take() {
         for line in BufReader::new(errors).lines().map_while(std::result::Result::ok).filter(|l| !l.trim().is_empty()) {
             say(&line);
+            // It has named its first benchmark: `1 of 10, …: ID`.
+            if let Some(fault) = plan.fault.filter(|_| line.contains(": 1 of ")) {
+                std::thread::spawn(move || inject(fault));
+            }
             last_lines.push_back(line);
             if last_lines.len() > LAST_LINES {
                 last_lines.pop_front();

@@ -38,11 +38,19 @@ use std::time::{Duration, Instant};
 
 /// Goes up when the workload does other work than before. 2: the clock of a readdir holds the library call alone, not a copy
 /// of the name; the tree is synced while it is made; a walk runs before the writers on the only processor. 3: the
-/// writers begin together, and run last on the only processor; what a cold cache leaves to be freed is freed before.
+/// writers begin together, and run last on the only processor; what a cold cache leaves to be freed is freed before; walks
+/// begin at another place of the kernel's tick each; files lie between the tree and the writers'.
 pub const VERSION: u32 = 3;
 
 /// The numbers of background writers: idle, and as published.
 pub const WRITERS: [u32; 2] = [0, 6];
+
+/// Small files that are made between the tree and what the writers make: more than a leaf of btrfs' tree (16 KiB, and a file of
+/// [`SPACER_BYTES`] is in the leaf) and a block of ext4's inodes, so that none has a part of both.
+pub const SPACERS: u32 = 48;
+
+/// The size of each of them, in bytes.
+pub const SPACER_BYTES: usize = 1 << 10;
 
 /// The rest of a file is read in pieces of this size, in bytes. The source names none; this is what cp and cat of the time
 /// and after used (32 to 128 KiB).

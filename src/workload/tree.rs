@@ -46,9 +46,9 @@ const FILES_OFFSET: f64 = 2.36;
 const BUFFER_BYTES: usize = 4 << 20;
 
 /// New entries from one sync to the next while a tree is made. btrfs leaves its delayed items to a thread of its own from
-/// 128 on (fs/btrfs/delayed-inode.c), and its tree then splits where that thread happened to be: with one leaf more or
-/// less, lstat took 21.3 or 23.7 µs in boots of one kernel.
-const ENTRIES_A_SYNC: u32 = 64;
+/// 128 on (fs/btrfs/delayed-inode.c), two or more for each entry, and its tree then splits where that thread happened to be:
+/// with one leaf more or less, lstat took 21.3 or 23.7 µs in boots of one kernel.
+const ENTRIES_A_SYNC: u32 = 32;
 
 /// What determines a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl TreePlan {
     }
 
     /// Makes the tree in `root`, which must exist and be empty. `progress` is called after each file with the bytes done and
-    /// in all. Synced every 64 entries, so that where things lie does not depend on when the kernel's own
+    /// in all. Synced every 32 entries, so that where things lie does not depend on when the kernel's own
     /// threads came to write them. After an error what was made stays: the root is the caller's to remove.
     pub fn generate(&self, root: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let contents = payload::incompressible(BUFFER_BYTES, self.seed);
