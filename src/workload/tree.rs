@@ -132,8 +132,8 @@ impl TreePlan {
     }
 
     /// Makes the tree in `root`, which must exist and be empty. `progress` is called after each file with the bytes done and
-    /// in all. Synced every 32 entries, so that where things lie does not depend on when the kernel's own
-    /// threads came to write them. After an error what was made stays: the root is the caller's to remove.
+    /// in all. Each file is synced, and everything every 32 entries, so that where things lie does not depend on when the kernel's
+    /// own threads came to write them. After an error what was made stays: the root is the caller's to remove.
     pub fn generate(&self, root: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let contents = payload::incompressible(BUFFER_BYTES, self.seed);
         let base = File::open(root).map_err(|error| Error::io("open", root, &error))?;
@@ -179,7 +179,8 @@ fn write_file(directory: &File, name: &str, bytes: u64, contents: &[u8]) -> io::
         file.write_all(&contents[..length])?;
         remaining -= length as u64;
     }
-    Ok(())
+    // btrfs ends writes in several threads, and its tree splits by the order in which they enter extents: file by file there is one.
+    file.sync_data()
 }
 
 fn file_name(number: u32) -> String {
