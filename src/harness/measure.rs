@@ -16,8 +16,8 @@ use crate::sys::kernel_log::KernelWatch;
 use std::time::{Duration, Instant};
 
 /// Walks of a tree in a virtual machine. A timer interrupt falls into one walk in two and costs as much as a whole lstat, so
-/// that ten walks leave medians of two boots up to 1 % apart, and eighty half as much. 120 gained little more, and made a
-/// comparison of this workload on btrfs longer than six minutes (docs/VM.md).
+/// that ten walks leave medians of two boots up to 1 % apart, and eighty half as much; 120 made a comparison of this workload on
+/// btrfs longer than six minutes (docs/VM.md).
 const RECORDED_WALKS: u64 = 80;
 
 impl Session {
