@@ -23,8 +23,10 @@ fn start<'a>(place: &'a Place, sizes: &'a Sizes, parameter: &'a str) -> Result<S
     let bar = harness::set_up_bar(place, "generating the tree");
     plan.generate(&root, &mut |done, total| bar.advance(done, total))?;
     bar.finish();
-    let witnesses = make_witnesses(place)?;
-    make_spacers(place)?;
+    // Their pages show whether the cache was made cold; a look at the tree itself would warm its inodes.
+    let witnesses = make_files(place, "witnesses", 4, 64 << 10)?;
+    make_files(place, "spacers", latency::SPACERS, latency::SPACER_BYTES)?;
+    place.settle()?;
     let files = harness::files_below(place.directory())?;
     let remarks: Vec<String> = place.warm_below().map(str::to_owned).into_iter().collect();
     Ok(Start::Ready(Box::new(move || {
@@ -63,25 +65,12 @@ fn start<'a>(place: &'a Place, sizes: &'a Sizes, parameter: &'a str) -> Result<S
     })))
 }
 
-/// Puts [`latency::SPACERS`] files between the tree and what the writers make.
-fn make_spacers(place: &Place) -> Result<()> {
-    let directory = place.directory().join("spacers");
+/// Makes files of `bytes` each in a directory of their own beside the tree.
+fn make_files(place: &Place, directory: &str, count: u32, bytes: usize) -> Result<Vec<PathBuf>> {
+    let directory = place.directory().join(directory);
     std::fs::create_dir(&directory).map_err(|error| Error::io("create", &directory, &error))?;
-    let data = payload::incompressible(latency::SPACER_BYTES, SEED);
-    (0..latency::SPACERS).try_for_each(|number| {
-        let file = directory.join(number.to_string());
-        std::fs::write(&file, &data).map_err(|error| Error::io("write", &file, &error))
-    })?;
-    place.settle()
-}
-
-/// Files beside the tree whose pages show whether the cache was made cold, without a look at the tree itself, which
-/// would warm its inodes.
-fn make_witnesses(place: &Place) -> Result<Vec<PathBuf>> {
-    let directory = place.directory().join("witnesses");
-    std::fs::create_dir(&directory).map_err(|error| Error::io("create", &directory, &error))?;
-    let data = payload::incompressible(64 << 10, SEED);
-    (0..4)
+    let data = payload::incompressible(bytes, SEED);
+    (0..count)
         .map(|number| {
             let file = directory.join(number.to_string());
             std::fs::write(&file, &data).map_err(|error| Error::io("write", &file, &error))?;

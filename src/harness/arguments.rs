@@ -234,13 +234,10 @@ pub fn chosen_parameters(words: &[String], bench: &str, label: &str, profile: Pr
     let workload = workloads::ALL.into_iter().find(|workload| workload.name == bench)?;
     let arguments = Arguments::parse(["bench".into()].into_iter().chain(words.iter().map(OsString::from))).ok()?;
     let plan = workloads::plan(workload, profile, &[label.to_owned()]);
-    let chosen: Vec<&str> = plan
-        .iter()
-        .filter(|planned| arguments.selects(&planned.id))
-        .map(|planned| planned.parameter.as_str())
-        .collect();
-    let all = (workload.parameters)(profile).into_iter();
-    Some(all.filter(|parameter| chosen.contains(&parameter.as_str())).collect())
+    let is_chosen = |parameter: &String| {
+        plan.iter().any(|planned| planned.parameter == *parameter && arguments.selects(&planned.id))
+    };
+    Some((workload.parameters)(profile).into_iter().filter(is_chosen).collect())
 }
 
 fn baseline(matches: &clap::ArgMatches, text: &dyn Fn(&str) -> Option<String>) -> Result<Baseline> {
