@@ -17,7 +17,7 @@ use fsgauge::units::MIB;
 use fsgauge::workload::operation_latency::{self as latency, Operation};
 use fsgauge::workload::preallocation::{self, Method};
 use fsgauge::workload::{fsync_append, interleaved_streams, partial_page_reads as reads, payload, tree};
-use fsgauge::{Error, Result};
+use fsgauge::{Error, Result, say};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("fsgauge: {error}");
+            say!("{error}");
             ExitCode::FAILURE
         }
     }

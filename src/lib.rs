@@ -9,7 +9,7 @@
 //! | 3 | [`judge`] | criterion's files, statistics, verdicts |
 //! | 2 | [`workload`], [`environment`], [`extents`] | what is timed; what is recorded about the machine and the files |
 //! | 1 | [`sys`] | one kernel interface a file |
-//! | 0 | [`error`], [`units`], [`names`], [`record`], [`managed`] | words that every layer shares |
+//! | 0 | [`error`], [`units`], [`names`], [`record`], [`managed`], [`say`](mod@say) | words that every layer shares |
 
 pub mod environment;
 pub mod error;
@@ -20,6 +20,7 @@ pub mod managed;
 pub mod names;
 pub mod record;
 pub mod report;
+pub mod say;
 pub mod sys;
 pub mod target;
 pub mod units;

@@ -105,10 +105,13 @@ fn test_mode_runs_each_benchmark_once_without_a_cold_cache_or_a_lock() {
 mk ext4 64M; keep
 for bench in "$PREALLOCATION" "$APPEND" "$STREAMS" "$READS" "$LATENCY"; do
   # As cargo test does, without --bench; FSGAUGE_CACHE is not even looked at.
-  ends 0 strace -f -y -e trace=umount2,mount,bind,write -e signal=none -o "$W/trace" env FSGAUGE_CACHE=remount "$bench"
+  ends 0 strace -f -y -s 512 -e trace=umount2,mount,bind,write -e signal=none -o "$W/trace" env FSGAUGE_CACHE=remount "$bench"
   if grep -E 'umount2|mount\(|bind\(|drop_caches' "$W/trace"; then fail "unmounts, locks or drops caches"; fi
   is "$(grep -c ': test$\|^Success$' "$W/out" || true)" "$(grep -c 'Success' "$W/out")"
   is "$(grep -c '^Success' "$W/out")" "$("$bench" --list | grep -c ': benchmark$')" "benchmarks that were tested"
+  # A line is one write: processes in parallel do not mix theirs.
+  grep -F ' write(2<' "$W/trace" >"$W/said"
+  if grep -vE ', "(fsgauge: |Gnuplot not found).*\\n", [0-9]+\) ' "$W/said"; then fail "a line in parts"; fi
 done
 [ ! -e "$W/h" ] || fail "stored something"
 # As nextest does: a process a benchmark, several at once.

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use fsgauge::target::{bundle, run};
-use fsgauge::units;
+use fsgauge::{say, units};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -27,8 +27,8 @@ pub struct Arguments {
 pub fn run(arguments: Arguments) -> ExitCode {
     match bundle::bundle(&arguments.file) {
         Ok(bundle) => {
-            eprintln!(
-                "fsgauge: packed {} files, {}, in {}",
+            say!(
+                "packed {} files, {}, in {}",
                 bundle.content.len(),
                 units::format_size(bundle.size_bytes),
                 bundle.path.display()
@@ -36,7 +36,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("fsgauge: {error}");
+            say!("{error}");
             ExitCode::from(run::status_of(&error))
         }
     }

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use fsgauge::judge::{archive, criterion_files};
+use fsgauge::say;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -28,8 +29,8 @@ pub fn run(arguments: Arguments) -> ExitCode {
         .and_then(|directory| archive::export(&directory, &arguments.name, &arguments.file));
     match exported {
         Ok(contents) => {
-            eprintln!(
-                "fsgauge: {}: {} benchmarks, {} results of baseline {}",
+            say!(
+                "{}: {} benchmarks, {} results of baseline {}",
                 arguments.file.display(),
                 contents.benchmarks,
                 contents.rounds,

@@ -4,7 +4,7 @@ use fsgauge::extents::{self, ExtentCount};
 use fsgauge::record::PlacedExtent;
 use fsgauge::report::extent_map;
 use fsgauge::sys::fiemap::{Extent, ExtentMap};
-use fsgauge::{Error, Result};
+use fsgauge::{Error, Result, say};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -50,7 +50,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
                 }
             }
             Err(error) => {
-                eprintln!("fsgauge: {error}");
+                say!("{error}");
                 status = ExitCode::FAILURE;
             }
         }
@@ -58,7 +58,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     if let Some(out) = &arguments.svg
         && let Err(error) = draw(out, &mapped)
     {
-        eprintln!("fsgauge: {error}");
+        say!("{error}");
         status = ExitCode::FAILURE;
     }
     status

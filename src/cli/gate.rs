@@ -4,7 +4,7 @@ use super::comparison::ComparisonArguments;
 use clap::{ArgAction, Args, ValueEnum};
 use fsgauge::judge::format::{self, Format};
 use fsgauge::judge::gate::{self, Comparison};
-use fsgauge::{Error, Result};
+use fsgauge::{Error, Result, say};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -136,7 +136,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     let code = match &compared {
         Ok(comparison) => report(comparison),
         Err(error) => {
-            eprintln!("fsgauge: {error}");
+            say!("{error}");
             2
         }
     };
@@ -157,10 +157,10 @@ fn report(comparison: &Comparison) -> u8 {
     let outcome = comparison.outcome();
     if outcome.exit_code == 2 {
         for reason in outcome.reasons.iter().take(LINES_AT_MOST) {
-            eprintln!("fsgauge: no comparison: {reason}");
+            say!("no comparison: {reason}");
         }
         if outcome.reasons.len() > LINES_AT_MOST {
-            eprintln!("fsgauge: no comparison: and {} reasons more", outcome.reasons.len() - LINES_AT_MOST);
+            say!("no comparison: and {} reasons more", outcome.reasons.len() - LINES_AT_MOST);
         }
     }
     outcome.exit_code

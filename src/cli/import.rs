@@ -2,6 +2,7 @@
 
 use clap::Args;
 use fsgauge::judge::{archive, criterion_files};
+use fsgauge::say;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -31,10 +32,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         directory.and_then(|directory| archive::import(&directory, &arguments.file, arguments.new_name.as_deref()));
     match imported {
         Ok(contents) => {
-            eprintln!(
-                "fsgauge: baseline {}: {} benchmarks, {} results",
-                contents.baseline, contents.benchmarks, contents.rounds
-            );
+            say!("baseline {}: {} benchmarks, {} results", contents.baseline, contents.benchmarks, contents.rounds);
             ExitCode::SUCCESS
         }
         Err(error) => super::refuse(&error),

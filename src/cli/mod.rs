@@ -22,6 +22,7 @@ mod with;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+use fsgauge::say;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -76,7 +77,7 @@ pub fn main() -> ExitCode {
             ExitCode::from(if error.use_stderr() { usage_status() } else { 0 })
         }
         Err(error) => {
-            eprintln!("fsgauge: {}", one_line(&error.render().to_string()));
+            say!("{}", one_line(&error.render().to_string()));
             ExitCode::from(usage_status())
         }
     }
@@ -130,7 +131,7 @@ fn run(command: Command) -> ExitCode {
 
 /// Prints the one error line and turns it into the exit code of the commands that compare: 2, no comparison.
 fn refuse(error: &fsgauge::Error) -> ExitCode {
-    eprintln!("fsgauge: {error}");
+    say!("{error}");
     ExitCode::from(2)
 }
 

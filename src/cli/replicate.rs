@@ -3,7 +3,7 @@
 use clap::Args;
 use fsgauge::judge::criterion_files;
 use fsgauge::report::replication::{self, Job, Measured};
-use fsgauge::{Error, Result};
+use fsgauge::{Error, Result, say};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -70,7 +70,7 @@ fn replicate(arguments: &Arguments) -> Result<u8> {
     let directory = std::path::absolute(&directory).map_err(|e| Error::io("find", &directory, &e))?;
     let mut failed = 0;
     for (at, job) in jobs.iter().enumerate().filter(|_| !arguments.no_run) {
-        eprintln!("fsgauge: {} of {}: {} on {}", at + 1, jobs.len(), job.workload, job.target);
+        say!("{} of {}: {} on {}", at + 1, jobs.len(), job.workload, job.target);
         let status = Command::new("/proc/self/exe")
             .args(words(job, arguments.in_memory))
             .env("FSGAUGE_PROFILE", PROFILE)
@@ -92,7 +92,7 @@ fn replicate(arguments: &Arguments) -> Result<u8> {
         return Err(Error::refused(format!("{} holds no results of these workloads and targets", directory.display())));
     }
     write(&replication::page(&measured), arguments.output.as_deref())?;
-    eprintln!("fsgauge: {} benchmarks measured, {failed} runs failed", measured.len());
+    say!("{} benchmarks measured, {failed} runs failed", measured.len());
     Ok(u8::from(failed > 0))
 }
 

@@ -9,7 +9,7 @@ use fsgauge::target::plan::{self, Action, Plans};
 use fsgauge::target::rounds::{self, Asked, Earlier};
 use fsgauge::target::run::{self, Job};
 use fsgauge::target::{catalog, mkfs};
-use fsgauge::{Error, Result, names};
+use fsgauge::{Error, Result, names, say};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -59,7 +59,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     let status = job(&arguments).and_then(|job| run::run(&job));
     status.map_or_else(
         |error| {
-            eprintln!("fsgauge: {error}");
+            say!("{error}");
             ExitCode::from(run::status_of(&error))
         },
         ExitCode::from,
@@ -80,7 +80,7 @@ fn job(arguments: &Arguments) -> Result<Job> {
     let mut benches = bench_executables::find(&arguments.benches)?;
     benches.choose(&arguments.criterion, &labels)?;
     for label in paths.iter().map(|(label, _)| label).chain(&existing) {
-        eprintln!("fsgauge: {label}: each round uses a fresh directory on the same filesystem, not a fresh filesystem");
+        say!("{label}: each round uses a fresh directory on the same filesystem, not a fresh filesystem");
     }
     let baseline = arguments.baseline.as_deref().map(|name| baseline(&benches.criterion_home, name)).transpose()?;
     let progress = match &arguments.save_baseline {

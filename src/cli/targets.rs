@@ -1,6 +1,7 @@
 //! `fsgauge targets`: what there is and what this machine can do with it.
 
 use clap::{Args, ValueEnum};
+use fsgauge::say;
 use fsgauge::target::catalog;
 use fsgauge::target::readiness::{self, Readiness};
 use std::fmt::Write as _;
@@ -52,7 +53,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     };
     // A reader that closes the pipe early (`| head`) has seen what it wanted.
     let _reader_gone = std::io::stdout().write_all(text.as_bytes());
-    unreadable.iter().for_each(|error| eprintln!("fsgauge: {error}"));
+    unreadable.iter().for_each(|error| say!("{error}"));
     if unreadable.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) }
 }
 

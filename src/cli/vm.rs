@@ -12,7 +12,7 @@ use fsgauge::vm::bisect::Step;
 use fsgauge::vm::run::{self as boot, Setup, Side};
 use fsgauge::vm::virtme::Tools;
 use fsgauge::vm::{kernel, kvm};
-use fsgauge::{Error, Result, names};
+use fsgauge::{Error, Result, names, say};
 use machine::{MachineArguments, boot_and_save, memory_mib, setup};
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
@@ -222,7 +222,7 @@ fn run_run(arguments: &Run) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     boot_and_save(&setup, std::slice::from_ref(&side), arguments.rounds)?;
-    eprintln!("fsgauge: saved {} in {}", side.label, setup.criterion_directory.display());
+    say!("saved {} in {}", side.label, setup.criterion_directory.display());
     Ok(ExitCode::SUCCESS)
 }
 

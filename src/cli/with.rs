@@ -3,7 +3,7 @@
 use clap::Args;
 use fsgauge::target::plan::{self, Wishes};
 use fsgauge::target::{catalog, with};
-use fsgauge::{Result, units};
+use fsgauge::{Result, say, units};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -71,7 +71,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     match try_run(&arguments) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            eprintln!("fsgauge: {error}");
+            say!("{error}");
             ExitCode::from(fsgauge::target::supervise::OWN_FAILURE)
         }
     }

@@ -15,7 +15,7 @@ use crate::error::Kind;
 use crate::judge::criterion_files;
 use crate::sys::background_work::background_work;
 use crate::workload::writers;
-use crate::{Error, Result};
+use crate::{Error, Result, say};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -30,7 +30,7 @@ pub fn main(workload: &'static Workload, start: StartSeries) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("fsgauge: {error}");
+            say!("{error}");
             ExitCode::from(if error.kind() == Kind::Refused { 2 } else { 1 })
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! Rust runs no destructors on a signal, so a thread of its own waits for them, removes what was made and exits.
 
+use crate::say;
 use crate::workload::writers;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGXFSZ};
 use std::io::Write;
@@ -102,7 +103,9 @@ pub fn watch_signals() -> crate::Result<()> {
             let _mounted = hold_exit();
             report(&clean_up());
             if let (true, Some(name)) = (signal != SIGPIPE, signal_hook::low_level::signal_name(signal)) {
-                let _ = writeln!(std::io::stderr(), "\nfsgauge: {name}: ended; benchmarks that had finished are kept");
+                // Below the line that criterion may have begun.
+                let _ = std::io::stderr().write_all(b"\n");
+                say::line_if_possible(format_args!("{name}: ended; benchmarks that had finished are kept"));
             }
             std::process::exit(128 + signal);
         }
@@ -119,15 +122,12 @@ pub fn catch_panics() {
         let place = panic.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
         let mut status = 1;
         // Written, not printed: stderr may be what failed.
-        let _ = match text.strip_prefix("failed printing to ") {
+        match text.strip_prefix("failed printing to ") {
             // A reader that went away (`| head`) is no fault of the run: SIGPIPE's own status.
-            Some(why) if why.contains("Broken pipe") => {
-                status = 128 + SIGPIPE;
-                Ok(())
-            }
-            Some(why) => writeln!(std::io::stderr(), "fsgauge: cannot write to {why}"),
-            None => writeln!(std::io::stderr(), "fsgauge: internal error: {text}{place}; please report it"),
-        };
+            Some(why) if why.contains("Broken pipe") => status = 128 + SIGPIPE,
+            Some(why) => say::line_if_possible(format_args!("cannot write to {why}")),
+            None => say::line_if_possible(format_args!("internal error: {text}{place}; please report it")),
+        }
         report(&clean_up());
         std::process::exit(status);
     }));
@@ -135,7 +135,7 @@ pub fn catch_panics() {
 
 fn report(left: &[PathBuf]) {
     for directory in left {
-        let message = format!("fsgauge: could not remove {}; the next run on that path will", directory.display());
-        let _ = writeln!(std::io::stderr(), "{message}");
+        let left = directory.display();
+        say::line_if_possible(format_args!("could not remove {left}; the next run on that path will"));
     }
 }

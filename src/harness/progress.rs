@@ -5,6 +5,7 @@ use super::profile::Profile;
 use super::workloads::{self, Planned, Workload};
 use crate::judge::criterion_files::benchmark_folder;
 use crate::record::{FILE_NAME, Record};
+use crate::say;
 use std::path::Path;
 
 /// Where the run is.
@@ -61,7 +62,7 @@ impl Progress {
     /// A line of its own, unless `--quiet`.
     pub fn say(&self, line: &str) {
         if !self.quiet {
-            eprintln!("fsgauge: {line}");
+            say!("{line}");
         }
     }
 }

@@ -15,7 +15,7 @@ use super::{place, recording, tables, workloads};
 use crate::judge::criterion_files::{BENCHMARK_FILE, ESTIMATES_FILE, SAMPLE_FILE, benchmark_folder};
 use crate::record::{Environment, FILE_NAME, Unit};
 use crate::units::format_size;
-use crate::{Error, Result};
+use crate::{Error, Result, say};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -142,7 +142,7 @@ impl Session {
             println!("{table}");
         }
         if self.arguments.verbose {
-            eprintln!("fsgauge: {}", tables::phases(self.series.values()));
+            say!("{}", tables::phases(self.series.values()));
         }
         let is_missing = |planned: &&&Planned| !self.skipped.contains(&planned.id) && !self.is_stored(planned);
         let discards = self.arguments.baseline == super::arguments::Baseline::Discard;
@@ -247,7 +247,7 @@ impl Session {
     /// A benchmark that cannot be done here, with its reason; the rest goes on.
     pub(super) fn skip(&mut self, planned: &Planned, reason: &str) -> Result<()> {
         // Never quiet: what is missing from the results must be said.
-        eprintln!("fsgauge: skipped {}: {reason}", planned.id);
+        say!("skipped {}: {reason}", planned.id);
         self.skipped.push(planned.id.clone());
         Ok(())
     }
@@ -299,7 +299,7 @@ pub(super) fn abandon(error: &Error, planned: &Planned, rest: &[String]) -> Erro
 /// Ends the run from inside criterion, which cannot be told of a failure.
 pub(super) fn stop(error: &Error) -> ! {
     cleanup::clean_up();
-    eprintln!("fsgauge: {error}");
+    say!("{error}");
     std::process::exit(1)
 }
 

@@ -8,7 +8,7 @@ use super::supervise::{self, Outcome, run_command, supervised};
 use super::with;
 use crate::error::Kind;
 use crate::sys::signals::{End, Signals, status_of_signal};
-use crate::{Error, Result, managed, names};
+use crate::{Error, Result, managed, names, say};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
@@ -46,7 +46,7 @@ pub fn run(job: &Job) -> Result<u8> {
     let status = supervised(job.plans.isolation, |signals| match Rounds::new(job, &base).run_all(signals) {
         Ok(status) => status,
         Err(error) => {
-            eprintln!("fsgauge: {error}");
+            say!("{error}");
             signals.asked_to_end().map_or_else(|| status_of(&error), status_of_signal)
         }
     });
@@ -108,8 +108,8 @@ impl<'a> Rounds<'a> {
                 None => {}
                 Some(Stop::Signal(signal)) => {
                     let kept = self.progress.as_ref().map_or(0, |progress| progress.finished.len());
-                    eprintln!(
-                        "fsgauge: interrupted in round {round}/{}: {kept} finished and kept; --resume goes on",
+                    say!(
+                        "interrupted in round {round}/{}: {kept} finished and kept; --resume goes on",
                         self.job.rounds
                     );
                     return Ok(status_of_signal(signal));
@@ -120,7 +120,7 @@ impl<'a> Rounds<'a> {
         if self.failed.is_empty() {
             return Ok(0);
         }
-        eprintln!("fsgauge: failed: {}", self.failed.join(", "));
+        say!("failed: {}", self.failed.join(", "));
         Ok(1)
     }
 
@@ -134,7 +134,7 @@ impl<'a> Rounds<'a> {
         }
         let made = make::make_all(&self.job.plans, &order, self.base)?;
         if self.done == 0 {
-            make::remarks(&made).iter().for_each(|remark| eprintln!("fsgauge: {remark}"));
+            make::remarks(&made).iter().for_each(|remark| say!("{remark}"));
         }
         let stop = self.run_benches(round, &made, signals);
         supervise::end_leftovers();
@@ -184,8 +184,8 @@ impl<'a> Rounds<'a> {
             0 => "time left not known yet".to_string(),
             done => format!("about {} left", minutes(self.started.elapsed() / done * (self.to_run - done))),
         };
-        eprintln!(
-            "fsgauge: round {round}/{}: {}: {} ({} of {}): {left}",
+        say!(
+            "round {round}/{}: {}: {} ({} of {}): {left}",
             self.job.rounds,
             labels.collect::<Vec<_>>().join(" "),
             bench.name,

@@ -12,7 +12,7 @@
 
 use crate::sys::namespace::{self, Isolation, Side};
 use crate::sys::signals::{End, Signals, status_of_signal, unblock_in};
-use crate::{Error, Result};
+use crate::{Error, Result, say};
 use nix::unistd::Pid;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -53,7 +53,7 @@ pub fn supervised(isolation: Isolation, body: impl FnOnce(&mut Signals) -> u8) -
             let status = match ready {
                 Ok(()) => catch_unwind(AssertUnwindSafe(|| body(&mut signals))).unwrap_or(OWN_FAILURE),
                 Err(error) => {
-                    eprintln!("fsgauge: {error}");
+                    say!("{error}");
                     OWN_FAILURE
                 }
             };
@@ -89,7 +89,7 @@ pub fn run_command(signals: &mut Signals, command: &mut Command) -> Result<Outco
 pub fn end_leftovers() {
     match namespace::kill_all_others() {
         0 => {}
-        1 => eprintln!("fsgauge: 1 process was still running after the command; ended it"),
-        n => eprintln!("fsgauge: {n} processes were still running after the command; ended them"),
+        1 => say!("1 process was still running after the command; ended it"),
+        n => say!("{n} processes were still running after the command; ended them"),
     }
 }

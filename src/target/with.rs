@@ -4,7 +4,7 @@ use super::make::{self, Base, Made};
 use super::plan::{Action, Plans};
 use super::supervise::{self, OWN_FAILURE, Outcome, run_command, supervised};
 use crate::sys::signals::{Signals, status_of_signal};
-use crate::{Error, Result, managed};
+use crate::{Error, Result, managed, say};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,7 +33,7 @@ pub fn in_use<'a>(plans: &'a Plans, more: &'a [PathBuf]) -> Vec<&'a Path> {
 pub fn show_devices(plans: &Plans) {
     for target in &plans.targets {
         if let Action::Make { device: Some(device), .. } = &target.action {
-            eprintln!("fsgauge: formatting {} for {}", device.shown, target.label);
+            say!("formatting {} for {}", device.shown, target.label);
         }
     }
 }
@@ -53,14 +53,14 @@ fn inside(plans: &Plans, base: &Base, command: &[OsString], signals: &mut Signal
             return report(&error);
         }
     };
-    make::remarks(&made).iter().for_each(|remark| eprintln!("fsgauge: {remark}"));
+    make::remarks(&made).iter().for_each(|remark| say!("{remark}"));
     let status = match signals.asked_to_end() {
         Some(signal) => status_of_signal(signal),
         None => run(command, &made, signals),
     };
     supervise::end_leftovers();
     let errors = make::take_down(made);
-    errors.iter().for_each(|error| eprintln!("fsgauge: {error}"));
+    errors.iter().for_each(|error| say!("{error}"));
     if errors.is_empty() || status != 0 { status } else { OWN_FAILURE }
 }
 
@@ -77,7 +77,7 @@ fn run(command: &[OsString], made: &[Made], signals: &mut Signals) -> u8 {
     match run_command(signals, &mut command) {
         Ok(Outcome::Ended(end)) => end.status(),
         Ok(Outcome::NotStarted(status, error)) => {
-            eprintln!("fsgauge: {error}");
+            say!("{error}");
             status
         }
         Err(error) => report(&error),
@@ -85,6 +85,6 @@ fn run(command: &[OsString], made: &[Made], signals: &mut Signals) -> u8 {
 }
 
 fn report(error: &Error) -> u8 {
-    eprintln!("fsgauge: {error}");
+    say!("{error}");
     OWN_FAILURE
 }

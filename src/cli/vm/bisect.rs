@@ -11,7 +11,7 @@ use fsgauge::vm::bisect::Step;
 use fsgauge::vm::kernel;
 use fsgauge::vm::run::Side;
 use fsgauge::vm::virtme::Tools;
-use fsgauge::{Error, Result, names};
+use fsgauge::{Error, Result, names, say};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -52,7 +52,7 @@ pub(super) struct Bisect {
 
 /// Whatever goes wrong in a way that was not thought of must stop the bisect, not call a commit bad.
 pub(super) fn run(arguments: &Bisect) -> ExitCode {
-    std::panic::set_hook(Box::new(|panic| eprintln!("fsgauge: internal error: {panic}")));
+    std::panic::set_hook(Box::new(|panic| say!("internal error: {panic}")));
     let step = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| bisect_step(arguments)));
     match step {
         Ok(Ok(step)) => ExitCode::from(step.status()),
@@ -74,7 +74,7 @@ fn bisect_step(arguments: &Bisect) -> std::result::Result<Step, Failure> {
         let status = Command::new("sh").args(["-c", build]).stdin(Stdio::null()).status();
         let status = status.map_err(|e| Error::io("run", Path::new("sh"), &e))?;
         if !status.success() {
-            eprintln!("fsgauge: `{build}`: {status}: this kernel is skipped");
+            say!("`{build}`: {status}: this kernel is skipped");
             return Ok(Step::Skip);
         }
     }
@@ -123,7 +123,7 @@ fn judged(json: &[u8]) -> std::result::Result<Step, Failure> {
             let change = benchmark["change"].as_f64().map_or_else(String::new, |c| format!(" {:+.2} %", c * 100.0));
             let verdict = text(benchmark, "verdict");
             if verdict != "missing" {
-                eprintln!("fsgauge: {} {verdict}{change}", text(benchmark, "id"));
+                say!("{} {verdict}{change}", text(benchmark, "id"));
             }
             (verdict, text(benchmark, "reason"))
         })

@@ -1,7 +1,7 @@
 //! Why a subcommand of `vm` ends without a result.
 
-use fsgauge::Error;
 use fsgauge::vm::faults::Fault;
+use fsgauge::{Error, say};
 use std::process::ExitCode;
 
 /// Why a subcommand ends.
@@ -21,7 +21,7 @@ impl Failure {
     pub(super) fn report(self) -> ExitCode {
         match self {
             Failure::Interrupted(signal) => {
-                eprintln!("fsgauge: interrupted; machines ended, rounds that were saved are kept");
+                say!("interrupted; machines ended, rounds that were saved are kept");
                 ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
             }
             Failure::Fault(fault) => {
@@ -37,5 +37,5 @@ pub(super) fn print_fault(fault: &Fault) {
     for line in &fault.log {
         eprintln!("    | {line}");
     }
-    eprintln!("fsgauge: {}", fault.error);
+    say!("{}", fault.error);
 }

@@ -10,7 +10,7 @@ use fsgauge::vm::recorded;
 use fsgauge::vm::run::{self as boot, Setup, Side};
 use fsgauge::vm::virtme::Tools;
 use fsgauge::vm::{compare, kvm};
-use fsgauge::{Error, Result, units};
+use fsgauge::{Error, Result, say, units};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -141,7 +141,7 @@ pub(super) fn setup(arguments: &MachineArguments, image: &Path) -> Result<Setup>
 }
 
 pub(super) fn boot_and_save(setup: &Setup, sides: &[Side], rounds: u32) -> std::result::Result<(), Failure> {
-    eprintln!("fsgauge: {}", setup.clock.remark());
+    say!("{}", setup.clock.remark());
     let stop = Arc::new(AtomicUsize::new(0));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register_usize(signal, Arc::clone(&stop), signal.unsigned_abs() as usize)
@@ -149,10 +149,10 @@ pub(super) fn boot_and_save(setup: &Setup, sides: &[Side], rounds: u32) -> std::
     }
     for side in sides {
         if recorded::remove_rounds(&setup.criterion_directory, &side.label)? > 0 {
-            eprintln!("fsgauge: replaces the rounds of {} in {}", side.label, setup.criterion_directory.display());
+            say!("replaces the rounds of {} in {}", side.label, setup.criterion_directory.display());
         }
     }
-    let outcome = compare::boot_all(setup, sides, rounds, &stop, &|line| eprintln!("fsgauge: {line}"));
+    let outcome = compare::boot_all(setup, sides, rounds, &stop, &|line| say!("{line}"));
     match (outcome, stop.load(Ordering::Relaxed)) {
         (Ok(()), 0) => Ok(()),
         (_, signal) if signal != 0 => Err(Failure::Interrupted(signal)),
