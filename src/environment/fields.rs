@@ -46,7 +46,7 @@ const fn boot(name: &'static str, meaning: &'static str) -> Field {
 }
 
 /// Every field.
-pub const FIELDS: [Field; 52] = [
+pub const FIELDS: [Field; 53] = [
     identity("filesystem", "type of the filesystem under test (/proc/self/mountinfo)"),
     identity("target", "name of the target that fsgauge made; absent on a mount that it found"),
     identity("mkfs", "the mkfs command as it was run, without the device; absent on a mount that fsgauge found"),
@@ -91,6 +91,7 @@ pub const FIELDS: [Field; 52] = [
     identity("vm.cpus", "number of virtual processors"),
     identity("vm.memory", "memory of the virtual machine"),
     identity("vm.disk", "disk of the virtual machine"),
+    identity("vm.guest", "version of what the guest does around what is timed"),
     kernel("release", "uname -r"),
     kernel("version", "uname -v"),
     kernel("mount_options", "mount options in force (/proc/self/mountinfo)"),

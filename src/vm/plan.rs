@@ -22,6 +22,10 @@ pub const RECORDS_DIRECTORY: &str = "records";
 /// What every line of the guest's agent on the console begins with.
 pub const LINE_PREFIX: &str = "fsgauge: ";
 
+/// Raised when the guest does something else before or beside what is timed, and other values come of it: results of two
+/// versions are not compared. 2: empty slabs go back at once.
+pub const GUEST_VERSION: u32 = 2;
+
 /// What a guest is to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {

@@ -187,6 +187,7 @@ impl Machine {
             ("vm.cpus", self.cpus.to_string()),
             ("vm.memory", units::format_size(self.memory_mib * units::MIB)),
             ("vm.disk", disk.to_string()),
+            ("vm.guest", plan::GUEST_VERSION.to_string()),
         ];
         fields.map(|(name, value)| (name.to_string(), value)).into()
     }
