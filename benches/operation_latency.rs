@@ -34,11 +34,12 @@ fn start<'a>(place: &'a Place, sizes: &'a Sizes, parameter: &'a str) -> Result<S
         let written = place.directory().join("writers");
         std::fs::create_dir(&written).map_err(|error| Error::io("create", &written, &error))?;
         let mut writers = Writers::start(&written, writer_count, sizes.writer_file, SEED)?;
-        let before = place.read_counters()?;
-        let walk = latency::walk(&root, Some(plan.entries()))?;
-        let read = place.read_counters()?.since(before);
-        writers.check()?;
-        let writers = writers.stop()?;
+        let ((walk, read), load) = writers.during(|| {
+            let before = place.read_counters()?;
+            let walk = latency::walk(&root, Some(plan.entries()))?;
+            Ok((walk, place.read_counters()?.since(before)))
+        })?;
+        writers.stop()?;
         let mut remarks = remarks.clone();
         if walk.shared_processor && writer_count > 0 {
             remarks.push("the walk and the writers shared one processor: SCHED_FIFO was refused".to_owned());
@@ -57,7 +58,7 @@ fn start<'a>(place: &'a Place, sizes: &'a Sizes, parameter: &'a str) -> Result<S
             cache,
             process_read_bytes: Some(read.process_bytes),
             device_read_sectors: read.device_sectors,
-            writers: Some(writers),
+            writers: Some(load),
             walk: Some(walk),
             remarks,
             ..Iteration::default()

@@ -220,9 +220,9 @@ pub struct Latency {
 pub struct Writers {
     /// How many processes.
     pub count: u32,
-    /// Bytes written by all of them over all iterations.
+    /// Bytes that all of them handed to write(2) while what was measured went on, over all iterations.
     pub bytes_written: u64,
-    /// Bytes per second of all of them together, while they ran.
+    /// The same per second.
     pub bytes_per_second: f64,
 }
 

@@ -4,6 +4,7 @@ mod common;
 mod workload_support;
 
 use common::{FSGAUGE, have, is_root};
+use fsgauge::sys::process_io::bytes_given_to_write;
 use fsgauge::workload::writers::{Writers, kill_all};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -59,19 +60,22 @@ fn writers_write_in_bounded_space_and_report_it_and_stop_at_once() {
     let path = directory.path();
     let mut writers = start(path, 3, MIB).unwrap();
     assert_eq!(names(path), ["writer-0", "writer-1", "writer-2"]);
-    let until = Instant::now() + Duration::from_millis(300);
-    while Instant::now() < until {
-        writers.check().unwrap();
-        for name in names(path) {
-            assert!(std::fs::metadata(path.join(name)).unwrap().len() <= MIB);
+    let work = || {
+        let until = Instant::now() + Duration::from_millis(300);
+        while Instant::now() < until {
+            for name in names(path) {
+                assert!(std::fs::metadata(path.join(name)).unwrap().len() <= MIB);
+            }
         }
-    }
+        Ok("done")
+    };
+    let (done, report) = writers.during(work).unwrap();
     let started = Instant::now();
-    let report = writers.stop().unwrap();
+    writers.stop().unwrap();
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
-    assert_eq!(report.count, 3);
-    assert!(report.bytes_written > 0 && report.bytes_per_second > 0.0, "{report:?}");
-    // The rate is over the time that they ran, 300 ms and what starting and stopping the others took.
+    assert_eq!((done, report.count), ("done", 3));
+    assert!(report.bytes_written > 0 && report.bytes_written % 65536 == 0, "what they say is not counted: {report:?}");
+    // The rate is over the time of the work.
     let seconds = report.bytes_written as f64 / report.bytes_per_second;
     assert!((0.29..30.0).contains(&seconds), "{seconds} s: {report:?}");
     assert_eq!(names(path), [""; 0], "their files are gone");
@@ -83,7 +87,8 @@ fn no_writers_are_valid_and_report_zeros() {
     let directory = directory();
     let mut writers = start(directory.path(), 0, MIB).unwrap();
     writers.check().unwrap();
-    let report = writers.stop().unwrap();
+    let ((), report) = writers.during(|| Ok(())).unwrap();
+    writers.stop().unwrap();
     assert_eq!((report.count, report.bytes_written, report.bytes_per_second), (0, 0, 0.0));
 }
 
@@ -98,6 +103,7 @@ fn a_writer_that_was_killed_is_an_error_that_names_it() {
     let mut message = String::new();
     wait_until("check() sees it", || writers.check().inspect_err(|error| message = error.to_string()).is_err());
     assert!(message.contains("writer-1") && message.contains("signal: 9"), "{message}");
+    assert!(writers.during(|| Ok(())).is_err(), "nothing is measured against the other alone");
     let error = writers.stop().unwrap_err();
     assert!(error.to_string().contains("writer-1"), "{error}");
     assert_eq!(names(path), [""; 0]);
@@ -125,14 +131,12 @@ fn writers_use_their_space_again_and_again_where_twice_of_it_is_free() {
         let free = status.blocks_available() * status.fragment_size();
         let file_bytes = free / 2 / 4 / 65536 * 65536;
         let mut writers = start(path, 4, file_bytes).unwrap();
-        let until = Instant::now() + Duration::from_millis(1000);
-        while Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(50));
-            if let Err(error) = writers.check() {
-                panic!("{}: {error}", filesystem.name);
-            }
-        }
-        let report = writers.stop().unwrap();
+        let a_second = || {
+            std::thread::sleep(Duration::from_secs(1));
+            Ok(())
+        };
+        let ((), report) = writers.during(a_second).unwrap_or_else(|error| panic!("{}: {error}", filesystem.name));
+        writers.stop().unwrap();
         assert!(report.bytes_written > 4 * file_bytes, "too few passes to show it: {report:?}");
     });
 }
@@ -267,31 +271,23 @@ fn ready_writer(file: &Path) -> (std::process::Child, impl BufRead) {
     (child, lines)
 }
 
-/// Ends a writer and returns how many bytes it says it wrote.
-fn bytes_at_the_end(child: &mut std::process::Child, lines: &mut impl BufRead) -> u64 {
-    kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).unwrap();
-    let mut line = String::new();
-    lines.read_line(&mut line).unwrap();
-    assert!(child.wait().unwrap().success());
-    line.split(' ').nth(1).unwrap().parse().unwrap()
-}
-
 #[test]
-fn a_writer_that_is_ready_waits_until_it_is_let_go() {
+fn a_writer_that_is_ready_waits_until_it_is_let_go_and_says_when_it_writes() {
     let _alone = alone();
     let directory = directory();
     let file = directory.path().join("writer-0");
-    let (mut waiting, mut lines) = ready_writer(&file);
+    let (mut child, mut lines) = ready_writer(&file);
     assert_eq!(std::fs::metadata(&file).unwrap().len(), MIB, "its first pass is whole");
-    assert_eq!(bytes_at_the_end(&mut waiting, &mut lines), 0);
-    std::fs::remove_file(&file).unwrap();
-
-    let (mut writing, mut lines) = ready_writer(&file);
-    drop(writing.stdin.take());
-    // Cut to nothing is the first that it does then.
-    wait_until("the file is rewritten", || std::fs::metadata(&file).unwrap().len() < MIB);
-    wait_until("the file is whole again", || std::fs::metadata(&file).unwrap().len() == MIB);
-    assert!(bytes_at_the_end(&mut writing, &mut lines) >= MIB);
+    let said = "ready\n".len() as u64;
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(bytes_given_to_write(child.id()).unwrap(), MIB + said, "it waits");
+    drop(child.stdin.take());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert_eq!(line, "writing\n");
+    wait_until("it writes on", || bytes_given_to_write(child.id()).unwrap() > 2 * MIB);
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

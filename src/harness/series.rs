@@ -133,6 +133,9 @@ impl Series {
         if metadata == Some(MetadataCache::NotDropped) && is_metadata {
             remarks.push("warm metadata".to_owned());
         }
+        if self.writers().is_some_and(|writers| writers.count > 0 && writers.bytes_written == 0) {
+            remarks.push("no write of the writers ended while what is measured went on".to_owned());
+        }
         Record {
             schema: SCHEMA_VERSION,
             id: id.to_owned(),

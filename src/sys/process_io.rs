@@ -1,24 +1,35 @@
-//! What this process transferred: /proc/self/io. Layer 1.
+//! What a process transferred: /proc/PID/io. Layer 1.
 
 use crate::{Error, Result};
 use std::path::Path;
-
-const FILE: &str = "/proc/self/io";
 
 /// Bytes that this process caused to be read from devices so far (`read_bytes`), read-ahead on its behalf included.
 ///
 /// Reads that the page cache or a filesystem in memory served do not count. Errors: a kernel without
 /// CONFIG_TASK_IO_ACCOUNTING. Source: Documentation/filesystems/proc.rst, 3.3.
 pub fn read_bytes() -> Result<u64> {
-    let text = std::fs::read_to_string(FILE).map_err(|e| {
-        Error::io("read", Path::new(FILE), &e)
-            .hint("the kernel needs CONFIG_TASK_IO_ACCOUNTING to count this process's reads")
-    })?;
-    parse_read_bytes(&text).ok_or_else(|| Error::failed(format!("{FILE} has no line `read_bytes: N`")))
+    read("self", "read_bytes")
 }
 
-fn parse_read_bytes(text: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix("read_bytes:"))?.trim().parse().ok()
+/// Bytes that another process of this user handed to write(2) and its like so far (`wchar`), to pipes too: counted when the
+/// call has returned, wherever the bytes are then.
+///
+/// Errors: as [`read_bytes`], and a process that is gone.
+pub fn bytes_given_to_write(process: u32) -> Result<u64> {
+    read(&process.to_string(), "wchar")
+}
+
+fn read(process: &str, counter: &str) -> Result<u64> {
+    let file = format!("/proc/{process}/io");
+    let text = std::fs::read_to_string(&file).map_err(|e| {
+        Error::io("read", Path::new(&file), &e)
+            .hint("the kernel needs CONFIG_TASK_IO_ACCOUNTING to count what a process reads and writes")
+    })?;
+    parse(&text, counter).ok_or_else(|| Error::failed(format!("{file} has no line `{counter}: N`")))
+}
+
+fn parse(text: &str, counter: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(counter)?.strip_prefix(':'))?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -26,9 +37,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn read_bytes_is_the_line_of_that_name_and_no_other() {
-        assert_eq!(parse_read_bytes("rchar: 3\nread_bytes: 40\nwrite_bytes: 5\ncancelled_write_bytes: 6\n"), Some(40));
-        assert_eq!(parse_read_bytes("rchar: 3\n"), None);
-        assert_eq!(parse_read_bytes("read_bytes: \n"), None);
+    fn a_counter_is_the_line_of_that_name_and_no_other() {
+        let text = "rchar: 3\nwchar: 4\nread_bytes: 40\nwrite_bytes: 5\ncancelled_write_bytes: 6\n";
+        assert_eq!((parse(text, "read_bytes"), parse(text, "wchar"), parse(text, "write")), (Some(40), Some(4), None));
+        assert_eq!(parse("rchar: 3\n", "read_bytes"), None);
+        assert_eq!(parse("read_bytes: \n", "read_bytes"), None);
     }
 }

@@ -39,8 +39,9 @@ use std::time::{Duration, Instant};
 /// Goes up when the workload does other work than before. 2: the clock of a readdir holds the library call alone, not a copy
 /// of the name; the tree is synced while it is made; a walk runs before the writers on the only processor. 3: the
 /// writers begin together, and run last on the only processor; what a cold cache leaves to be freed is freed before; walks
-/// begin at another place of the kernel's tick each; files lie between the tree and the writers'.
-pub const VERSION: u32 = 3;
+/// begin at another place of the kernel's tick each; files lie between the tree and the writers'. 4: a walk begins when
+/// each writer writes again.
+pub const VERSION: u32 = 4;
 
 /// The numbers of background writers: idle, and as published.
 pub const WRITERS: [u32; 2] = [0, 6];

@@ -3,11 +3,13 @@
 //! A writer is this executable again with a hidden first argument, so that it shares nothing with the process that measures
 //! and dies by itself with it, SIGKILL included (PR_SET_PDEATHSIG). Each writes one file of a bounded size for ever: from the
 //! beginning to the end in writes of 64 KiB, fdatasync, cut to nothing, again. It says `ready` once its file was on the disk
-//! for the first time and waits until all are; its standard input is then closed, and all go on together. On SIGTERM it says
-//! how many bytes it has written since then, in how much time.
+//! for the first time and waits until all are; its standard input is then closed, and all go on together. After its next write
+//! it says `writing`: what is measured against the writers begins when all have said so, and they are under load from its first
+//! call on.
 //!
 //! Where each had gone on by itself, what a short walk met first hung on how far the others had come when the last was ready: on
-//! ext4 most were writing, or all waited for one journal commit, and a readdir took 6.6 or 6.2 µs (docs/VM.md).
+//! ext4 most were writing, or all waited for one journal commit, and a readdir took 6.6 or 6.2 µs. Where the walk began when they
+//! were let go, on one processor they wrote nothing while it went on: they cut their files (docs/VM.md).
 //!
 //! Space: a filesystem may give the blocks of a file that was cut back only with its next transaction, so allow for twice
 //! `count * file_bytes`.
@@ -16,6 +18,7 @@ mod process;
 
 pub use process::run_if_asked;
 
+use crate::sys::process_io;
 use crate::{Error, Result, record};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
@@ -28,15 +31,11 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long all writers together may take until the first pass of each is on the disk. Six files of 64 MiB at 3.2 MB/s, the
+/// How long all writers together may take until the first pass of each is on the disk and the second begun. Six files of 64 MiB at 3.2 MB/s, the
 /// rate of a slow memory card.
 const READY_LIMIT: Duration = Duration::from_secs(120);
 
-/// How long a writer may take to answer SIGTERM. It answers from a thread of its own, also in the middle of an fdatasync; on a
-/// machine where other work has the processors, and under strace, that took over a second.
-const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-
-/// How long a writer that has answered, or whose pipe is closed, may take to end by itself.
+/// How long a writer whose pipe is closed may take to be dead.
 const GOING_LIMIT: Duration = Duration::from_millis(500);
 
 /// How long a killed writer may take to go. It can be held by a write that the kernel does not interrupt.
@@ -78,7 +77,7 @@ struct Writer {
 
 impl Writers {
     /// Starts `count` writers on files of `file_bytes` in `directory`, waits until each has written its file once and synced
-    /// it, and lets them go on together. Zero writers are none, and report zeros.
+    /// it, lets them go on together, and waits until each has written again. Zero writers are none, and wrote zero bytes.
     ///
     /// Call it from a thread that lives as long as they shall: the kernel kills them when the thread that started them ends.
     /// The executable must call [`run_if_asked`] first thing in its `main`.
@@ -96,15 +95,21 @@ impl Writers {
             writers.writers.push(Writer::start(executable, directory, index, file_bytes, seed)?);
         }
         let deadline = Instant::now() + READY_LIMIT;
-        for writer in &mut writers.writers {
-            match writer.line_until(deadline).as_deref() {
-                Some("ready") => {}
-                _ => return Err(writer.silence(&format!("had not written its {file_bytes} bytes in time"))),
-            }
-        }
+        writers.all_say(process::READY, deadline)?;
         // Closed: all go on.
         writers.writers.iter_mut().for_each(|writer| drop(writer.child.stdin.take()));
+        writers.all_say(process::WRITING, deadline)?;
         Ok(writers)
+    }
+
+    fn all_say(&mut self, line: &str, deadline: Instant) -> Result<()> {
+        for writer in &mut self.writers {
+            if writer.line_until(deadline).as_deref() != Some(line) {
+                let limit = READY_LIMIT.as_secs();
+                return Err(writer.silence(&format!("had not written its file once and begun again within {limit} s")));
+            }
+        }
+        Ok(())
     }
 
     /// How many there are.
@@ -122,38 +127,43 @@ impl Writers {
         Ok(())
     }
 
-    /// Stops them, takes their reports, and removes their files. Errors: a writer that had died before, or gives no report.
-    ///
-    /// Bytes count from when all writers were ready; the rate is the sum of the writers' own, each over the time since then.
-    pub fn stop(mut self) -> Result<record::Writers> {
-        self.check()?;
-        for writer in &self.writers {
-            send(writer.child.id(), Signal::SIGTERM);
-        }
-        let mut sum = record::Writers { count: self.count(), ..Default::default() };
-        let deadline = Instant::now() + ANSWER_LIMIT;
-        for writer in &mut self.writers {
-            let report = writer.line_until(deadline).as_deref().and_then(process::parse_report);
-            let Some((bytes, seconds)) = report else {
-                return Err(writer.silence("gave no report of what it wrote when it was told to stop"));
-            };
-            sum.bytes_written += bytes;
-            sum.bytes_per_second += if seconds > 0.0 { bytes as f64 / seconds } else { 0.0 };
-        }
-        for writer in &mut self.writers {
-            writer.end()?;
-        }
-        Ok(sum)
+    /// Does `work`, and says what the writers wrote meanwhile. Errors: those of `work`, and a writer that has died.
+    pub fn during<T>(&mut self, work: impl FnOnce() -> Result<T>) -> Result<(T, record::Writers)> {
+        let before = self.bytes_written()?;
+        let begun = Instant::now();
+        let done = work()?;
+        let seconds = begun.elapsed().as_secs_f64();
+        let bytes_written = self.bytes_written()? - before;
+        let bytes_per_second = bytes_written as f64 / seconds;
+        Ok((done, record::Writers { count: self.count(), bytes_written, bytes_per_second }))
     }
-}
 
-impl Drop for Writers {
-    fn drop(&mut self) {
+    /// Bytes of all writes that have returned so far. A writer that has died is told from one that has not: the file is there
+    /// until its parent has asked.
+    fn bytes_written(&mut self) -> Result<u64> {
+        self.check()?;
+        self.writers.iter().map(|writer| process_io::bytes_given_to_write(writer.child.id())).sum()
+    }
+
+    /// Ends them and removes their files. Errors: a writer that had died before.
+    pub fn stop(mut self) -> Result<()> {
+        self.check()?;
+        self.kill();
+        self.writers.iter_mut().try_for_each(Writer::end)
+    }
+
+    fn kill(&self) {
         for writer in &self.writers {
             if running().contains(&writer.child.id()) {
                 send(writer.child.id(), Signal::SIGKILL);
             }
         }
+    }
+}
+
+impl Drop for Writers {
+    fn drop(&mut self) {
+        self.kill();
         for writer in &mut self.writers {
             // Nobody is left to tell; a process that does not go even now is removed by the kernel when it can.
             let _ = writer.end();
@@ -219,15 +229,10 @@ impl Writer {
         Error::failed(format!("background writer on {} {what}", self.file.display()))
     }
 
-    /// Waits for the writer's end, kills it where it does not come, and removes its file.
+    /// Waits for the end of a writer that was killed, and removes its file.
     fn end(&mut self) -> Result<()> {
         let started = Instant::now();
-        let mut killed = false;
         while self.reap()?.is_none() {
-            if !killed && started.elapsed() > GOING_LIMIT {
-                send(self.child.id(), Signal::SIGKILL);
-                killed = true;
-            }
             if started.elapsed() > EXIT_LIMIT {
                 return Err(self
                     .failed(&format!("is still there {} s after SIGKILL", EXIT_LIMIT.as_secs()))

@@ -6,16 +6,11 @@ use crate::{Error, Result};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::unistd::getppid;
-use signal_hook::consts::SIGTERM;
-use signal_hook::iterator::Signals;
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{self, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 const ARGUMENT: &str = "--fsgauge-background-writer";
 
@@ -26,10 +21,10 @@ const WRITE_BYTES: usize = 64 << 10;
 /// compresses at a time (128 KiB on btrfs), and no larger: each writer makes its own before it is ready.
 const PAYLOAD_BYTES: usize = 1 << 20;
 
-/// When all writers were ready, and the bytes it has written since: what the thread that answers SIGTERM reports. The first
-/// pass belongs to neither, since nothing is measured against it.
-static BEGUN: OnceLock<Instant> = OnceLock::new();
-static WRITTEN: AtomicU64 = AtomicU64::new(0);
+/// Said when its file was written once and is on the disk.
+pub(super) const READY: &str = "ready";
+/// Said after the first write behind that.
+pub(super) const WRITING: &str = "writing";
 
 /// The arguments that make this executable a writer. The parent's id is among them because the parent may be gone before
 /// the new process can ask to die with it.
@@ -61,8 +56,6 @@ fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<std::convert::In
     };
     let (seed, file_bytes, parent) = (number()?, number()?, number()?);
     die_with(parent)?;
-    answer_sigterm()?;
-    // The thread that answers is not last.
     if cpu::count() == Some(1) {
         cpu::run_last().map_err(|error| Error::failed(format!("cannot run after everything else: {error}")))?;
     }
@@ -79,35 +72,10 @@ fn die_with(parent: u64) -> Result<()> {
     Ok(())
 }
 
-/// A thread of its own, so that the answer comes although the other thread may wait for the disk.
-fn answer_sigterm() -> Result<()> {
-    let mut signals =
-        Signals::new([SIGTERM]).map_err(|error| Error::failed(format!("cannot wait for SIGTERM: {error}")))?;
-    std::thread::spawn(move || {
-        if signals.forever().next().is_some() {
-            let seconds = BEGUN.get().map_or(0.0, |begun| begun.elapsed().as_secs_f64());
-            let mut output = io::stdout().lock();
-            let _ =
-                writeln!(output, "{}", report(WRITTEN.load(Ordering::Relaxed), seconds)).and_then(|()| output.flush());
-            std::process::exit(0);
-        }
-    });
-    Ok(())
-}
-
-fn report(bytes: u64, seconds: f64) -> String {
-    format!("wrote {bytes} bytes in {seconds} s")
-}
-
-/// Bytes and seconds from a writer's last line.
-pub(super) fn parse_report(line: &str) -> Option<(u64, f64)> {
-    let (bytes, seconds) = line.strip_prefix("wrote ")?.strip_suffix(" s")?.split_once(" bytes in ")?;
-    Some((bytes.parse().ok()?, seconds.parse().ok()?))
-}
-
 fn write_for_ever(path: &Path, seed: u64, file_bytes: u64) -> io::Result<std::convert::Infallible> {
     let contents = payload::incompressible(PAYLOAD_BYTES, seed);
     let mut blocks = contents.chunks_exact(WRITE_BYTES).cycle();
+    let (mut first_pass, mut begins_again) = (true, false);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     loop {
         let mut remaining = file_bytes;
@@ -115,34 +83,26 @@ fn write_for_ever(path: &Path, seed: u64, file_bytes: u64) -> io::Result<std::co
             let length = remaining.min(WRITE_BYTES as u64) as usize;
             let block = blocks.next().unwrap_or(&contents);
             file.write_all(&block[..length])?;
-            WRITTEN.fetch_add(length as u64, Ordering::Relaxed);
+            if begins_again {
+                say(WRITING)?;
+                begins_again = false;
+            }
             remaining -= length as u64;
         }
         file.sync_data()?;
-        if BEGUN.get().is_none() {
-            WRITTEN.store(0, Ordering::Relaxed);
-            let mut output = io::stdout().lock();
-            writeln!(output, "ready")?;
-            output.flush()?;
-            drop(output);
+        if first_pass {
+            say(READY)?;
             // Nothing is ever sent: its end means that all are ready.
             io::copy(&mut io::stdin(), &mut io::sink())?;
-            BEGUN.get_or_init(Instant::now);
+            (first_pass, begins_again) = (false, true);
         }
         file.set_len(0)?;
         file.rewind()?;
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_report_is_read_back() {
-        assert_eq!(parse_report(&report(u64::MAX, 1.25)), Some((u64::MAX, 1.25)));
-        for other in ["", "ready", "wrote 1 bytes in  s", "wrote x bytes in 1 s", "wrote 1 bytes in 1 s of work"] {
-            assert_eq!(parse_report(other), None, "{other}");
-        }
-    }
+fn say(line: &str) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    writeln!(output, "{line}")?;
+    output.flush()
 }
