@@ -28,7 +28,9 @@ use std::time::Instant;
 const RECORDS: &str = "/run/records";
 /// Where the host's directory is mounted at the end.
 const SHARE: &str = "/run/share";
-/// A directory on tmpfs, which keeps what is in it in memory.
+/// Empty slabs that each cache keeps: all.
+const SLABS_KEPT: &str = "1000000";
+/// A directory on tmpfs: files in it take objects from the slabs and give them back.
 const SLAB_FILLING: &str = "/run/slab-filling";
 /// Open files in it, each a `struct file` and, with two pages, a node of an xarray; a process may have 1024.
 const FILLING_FILES: u32 = 900;
@@ -118,11 +120,10 @@ fn named(bench: &str, parameter: Option<&str>) -> String {
 fn run_alone(bench: &str, parameter: Option<&str>, plan: &Plan, target: &PlannedTarget) -> Result<BenchEnd> {
     let device = if target.mkfs.is_empty() { PathBuf::from("none") } else { make_disk(&plan.disk, target)? };
     let made = [make_target(target, device)?];
-    let slab_filling = forget_what_ran_before()?;
+    forget_what_ran_before()?;
     say(&format!("begins {}", named(bench, parameter)));
     let end = run_bench(bench, parameter, plan, &made)?;
     say(&format!("ended {} with {}", named(bench, parameter), end.status));
-    drop(slab_filling);
     unmount(&made[0].path)?;
     if !target.mkfs.is_empty() {
         let folder = disk_folder();
@@ -131,27 +132,20 @@ fn run_alone(bench: &str, parameter: Option<&str>, plan: &Plan, target: &Planned
     Ok(end)
 }
 
-/// Gives the kernel's allocators the same state before each run: caches empty, slabs without empty pages, and no free object
-/// in the slabs that a walk takes most from. A page of a slab that must be made costs some 6 µs, so that the free objects that a
-/// boot happened to leave decide how long the calls of every walk take: 14.80 or 14.97 µs a lstat on ext4 (21 dentries fit in a
-/// page), 8.18 or 8.25 µs an open on xfs. An empty slab goes back at once (min_partial), as on a machine that has run for a while:
-/// SLUB keeps some empty ones where fewer than five are partly used, which after an unmount was so in one boot of ten (five lstat
-/// calls of 140 on btrfs without a page to make, 0.7 %).
-///
-/// What is returned keeps the slabs full while it lives.
-fn forget_what_ran_before() -> Result<Vec<File>> {
-    let directory = Path::new(SLAB_FILLING);
-    if directory.is_dir() {
-        std::fs::remove_dir_all(directory).map_err(|e| Error::io("remove", directory, &e))?;
-    }
+/// Gives the kernel's allocators the same state before each run: caches empty, and slabs with free objects, as on a machine with
+/// memory to spare. A page of a slab that must be made costs some 6 µs, so that the free objects that a boot happened to leave
+/// decided how long the calls of every walk took: 14.80 or 14.97 µs a lstat on ext4 (21 dentries fit in a page), 8.18 or 8.25 µs
+/// an open on xfs. SLUB gives an empty slab back where more than min_partial are partly used; here it keeps all.
+fn forget_what_ran_before() -> Result<()> {
     nix::unistd::sync();
     page_cache::drop_caches()?;
     for slab in std::fs::read_dir("/sys/kernel/slab").into_iter().flatten().flatten() {
         // Some cannot be shrunk; what is left in them is then left.
-        for (file, value) in [("min_partial", "0"), ("shrink", "1")] {
+        for (file, value) in [("shrink", "1"), ("min_partial", SLABS_KEPT)] {
             let _as_it_was = std::fs::write(slab.path().join(file), value);
         }
     }
+    let directory = Path::new(SLAB_FILLING);
     create(directory)?;
     let two_pages = [0; 8192];
     let mut open = Vec::new();
@@ -164,7 +158,7 @@ fn forget_what_ran_before() -> Result<Vec<File>> {
             std::fs::hard_link(&path, &link).map_err(|e| Error::io("link", &link, &e))?;
         }
     }
-    Ok(open)
+    std::fs::remove_dir_all(directory).map_err(|e| Error::io("remove", directory, &e))
 }
 
 fn create(directory: &Path) -> Result<()> {
