@@ -15,10 +15,12 @@ use crate::record::{Environment, Unit};
 use crate::sys::kernel_log::KernelWatch;
 use std::time::{Duration, Instant};
 
-/// Walks of a tree in a virtual machine. A timer interrupt falls into one walk in two and costs as much as a whole lstat, so
-/// that ten walks leave medians of two boots up to 1 % apart, and eighty half as much; 120 made a comparison of this workload on
-/// btrfs longer than six minutes (docs/VM.md).
+/// Walks of an idle tree in a virtual machine. A timer interrupt falls into one walk in two and costs as much as a whole lstat,
+/// so that ten walks leave medians of two boots up to 1 % apart (docs/VM.md).
 const RECORDED_WALKS: u64 = 80;
+
+/// The same against writers, where walks vary by 1 % and so the median of 80 by 0.16 %: ten boots were up to 0.65 % apart.
+const RECORDED_LOADED_WALKS: u64 = 160;
 
 impl Session {
     /// Measures a series; criterion asks for the iterations, unless the values are counts, which it can only be given
@@ -144,8 +146,12 @@ impl Session {
         let samples = self.arguments.sample_size.unwrap_or(SAMPLE_SIZE);
         if recording::record_directory().is_some() {
             // A fixed number, so that two virtual machines do the same work.
-            let walk = warm_up.walk.is_some() && self.arguments.sample_size.is_none();
-            let samples = if walk { RECORDED_WALKS } else { samples };
+            let loaded = warm_up.writers.as_ref().is_some_and(|writers| writers.count > 0);
+            let samples = match (self.arguments.sample_size, warm_up.walk.is_some(), loaded) {
+                (Some(_), ..) | (None, false, _) => samples,
+                (None, true, false) => RECORDED_WALKS,
+                (None, true, true) => RECORDED_LOADED_WALKS,
+            };
             return Sampling { per_sample: 1, samples, iteration: wall };
         }
         // Shorter first calls would end before criterion's own warm-up time.

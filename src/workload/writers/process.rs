@@ -18,8 +18,8 @@ const ARGUMENT: &str = "--fsgauge-background-writer";
 const WRITE_BYTES: usize = 64 << 10;
 
 /// The contents are walked through, so that a filesystem finds neither zeros nor equal neighbours. Larger than what a filesystem
-/// compresses at a time (128 KiB on btrfs), and no larger: each writer makes its own before it is ready.
-const PAYLOAD_BYTES: usize = 1 << 20;
+/// compresses at a time (128 KiB on btrfs), and no larger: each writer makes its own before it is ready, for each walk.
+const PAYLOAD_BYTES: usize = 256 << 10;
 
 /// Said when its file was written once and is on the disk.
 pub(super) const READY: &str = "ready";
