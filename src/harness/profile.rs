@@ -101,7 +101,7 @@ impl Profile {
                 seed: SEED,
             },
             writer_file: match self {
-                Profile::Quick => 2 * MIB,
+                Profile::Quick => MIB,
                 Profile::Standard | Profile::Published => 16 * MIB,
                 Profile::Test => 64 * KIB,
             },
