@@ -146,12 +146,12 @@ impl Session {
         let samples = self.arguments.sample_size.unwrap_or(SAMPLE_SIZE);
         if recording::record_directory().is_some() {
             // A fixed number, so that two virtual machines do the same work.
-            let loaded = warm_up.writers.as_ref().is_some_and(|writers| writers.count > 0);
-            let samples = match (self.arguments.sample_size, warm_up.walk.is_some(), loaded) {
-                (Some(_), ..) | (None, false, _) => samples,
-                (None, true, false) => RECORDED_WALKS,
-                (None, true, true) => RECORDED_LOADED_WALKS,
+            let by_default = match (&warm_up.walk, &warm_up.writers) {
+                (None, _) => SAMPLE_SIZE,
+                (Some(_), Some(writers)) if writers.count > 0 => RECORDED_LOADED_WALKS,
+                (Some(_), _) => RECORDED_WALKS,
             };
+            let samples = self.arguments.sample_size.unwrap_or(by_default);
             return Sampling { per_sample: 1, samples, iteration: wall };
         }
         // Shorter first calls would end before criterion's own warm-up time.

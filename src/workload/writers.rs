@@ -31,8 +31,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long all writers together may take until the first pass of each is on the disk and the second begun. Six files of 64 MiB at 3.2 MB/s, the
-/// rate of a slow memory card.
+/// How long all writers together may take until the first pass of each is on the disk and the second begun. Six files of 64 MiB
+/// at 3.2 MB/s, the rate of a slow memory card.
 const READY_LIMIT: Duration = Duration::from_secs(120);
 
 /// How long a writer whose pipe is closed may take to be dead.
@@ -138,8 +138,7 @@ impl Writers {
         Ok((done, record::Writers { count: self.count(), bytes_written, bytes_per_second }))
     }
 
-    /// Bytes of all writes that have returned so far. A writer that has died is told from one that has not: the file is there
-    /// until its parent has asked.
+    /// Bytes of all writes that have returned so far. Errors: a writer that has died.
     fn bytes_written(&mut self) -> Result<u64> {
         self.check()?;
         self.writers.iter().map(|writer| process_io::bytes_given_to_write(writer.child.id())).sum()

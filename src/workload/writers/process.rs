@@ -75,7 +75,7 @@ fn die_with(parent: u64) -> Result<()> {
 fn write_for_ever(path: &Path, seed: u64, file_bytes: u64) -> io::Result<std::convert::Infallible> {
     let contents = payload::incompressible(PAYLOAD_BYTES, seed);
     let mut blocks = contents.chunks_exact(WRITE_BYTES).cycle();
-    let (mut first_pass, mut begins_again) = (true, false);
+    let mut passes = 0_u64;
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     loop {
         let mut remaining = file_bytes;
@@ -83,25 +83,24 @@ fn write_for_ever(path: &Path, seed: u64, file_bytes: u64) -> io::Result<std::co
             let length = remaining.min(WRITE_BYTES as u64) as usize;
             let block = blocks.next().unwrap_or(&contents);
             file.write_all(&block[..length])?;
-            if begins_again {
-                say(WRITING)?;
-                begins_again = false;
+            if passes == 1 && remaining == file_bytes {
+                tell_parent(WRITING)?;
             }
             remaining -= length as u64;
         }
         file.sync_data()?;
-        if first_pass {
-            say(READY)?;
+        if passes == 0 {
+            tell_parent(READY)?;
             // Nothing is ever sent: its end means that all are ready.
             io::copy(&mut io::stdin(), &mut io::sink())?;
-            (first_pass, begins_again) = (false, true);
         }
+        passes += 1;
         file.set_len(0)?;
         file.rewind()?;
     }
 }
 
-fn say(line: &str) -> io::Result<()> {
+fn tell_parent(line: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     writeln!(output, "{line}")?;
     output.flush()
