@@ -68,10 +68,16 @@ fn a_kernel_argument_that_slows_memory_allocation_is_a_regression() {
     let Some([kernel, _]) = kernels() else { return };
     let folder = tempfile::tempdir().unwrap();
     let criterion = folder.path().join("criterion");
+    let earlier = criterion.join("earlier/ext4/plain@7");
+    std::fs::create_dir_all(&earlier).unwrap();
+    for file in ["benchmark.json", "estimates.json", "sample.json"] {
+        std::fs::write(earlier.join(file), "{}").unwrap();
+    }
     let (plain, debug) = (named("plain", &kernel), named("debug", &kernel));
     let words = ["--kernel", &plain, "--kernel", &debug, "--append", "debug=slub_debug=FZ", "--noplot"];
     let (status, stdout, stderr) = compare(&criterion, &words);
     assert_eq!(status, Some(1), "{stdout}{stderr}");
+    assert!(stderr.contains("replaces the rounds of plain in ") && !earlier.exists(), "{stderr}");
     for id in IDS {
         let slowdown = median(&criterion, id, "debug@1") / median(&criterion, id, "plain@1");
         assert!(slowdown > 1.05, "{id}: {slowdown}");

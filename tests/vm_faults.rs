@@ -16,6 +16,11 @@ fn boot(label: &str, words: &[&str], fault: Option<&str>) -> Option<String> {
         command.env("FSGAUGE_VM_FAULT", fault);
     }
     command.env("TMPDIR", folder.path());
+    let earlier = folder.path().join(format!("earlier/ext4/{label}@1"));
+    std::fs::create_dir_all(&earlier).unwrap();
+    for file in ["benchmark.json", "estimates.json", "sample.json"] {
+        std::fs::write(earlier.join(file), "{}").unwrap();
+    }
     let (status, _, stderr) = output(&mut command);
     assert_eq!(status, Some(2), "{stderr}");
     assert!(processes_with(&format!("{}/", folder.path().display())).is_empty(), "a machine is still running");
@@ -23,6 +28,7 @@ fn boot(label: &str, words: &[&str], fault: Option<&str>) -> Option<String> {
     let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("fsgauge-vm-")).collect();
     assert!(left.is_empty(), "{left:?}");
     assert!(!folder.path().join("preallocation").exists(), "a boot that failed is no baseline");
+    assert!(earlier.join("sample.json").exists(), "a boot that failed costs nobody an earlier baseline");
     Some(stderr)
 }
 

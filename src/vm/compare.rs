@@ -2,6 +2,7 @@
 
 use super::clock::Clock;
 use super::faults::Fault;
+use super::recorded;
 use super::run::{self, Boot, Setup, Side};
 use super::schedule::{self, Step};
 use super::work::WorkDirectory;
@@ -11,7 +12,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Boots every round of every side and saves it as `LABEL@ROUND`. The first fault ends it: a comparison with a round
+/// Boots every round of every side and saves it as `LABEL@ROUND`; earlier rounds of the sides are removed when the first
+/// boot has ended well. The first fault ends it: a comparison with a round
 /// missing would be a different one from what was asked for.
 ///
 /// `say` gets lines for the user, from several threads.
@@ -28,14 +30,19 @@ pub fn boot_all(
     let steps: Mutex<VecDeque<Step>> = Mutex::new(schedule::abba(sides.len(), rounds).into());
     let first_fault: Mutex<Option<Fault>> = Mutex::new(None);
     let failed = AtomicBool::new(false);
-    // Criterion's directory has pages that every benchmark rewrites: one analysis at a time.
-    let analysis = Mutex::new(());
+    // Criterion's directory has pages that every benchmark rewrites: one analysis at a time. Inside: whether earlier rounds
+    // are gone. They stay until a boot has ended well: a kernel that panics costs nobody a baseline.
+    let analysis = Mutex::new(false);
     let one_after_another = || {
         while let Some(step) = next(&steps, &failed) {
             let side = &sides[step.side];
             let name = names::round_name(&side.label, step.round);
             let outcome = boot_one(setup, side, step, &work, stop, say, &name).and_then(|boot| {
-                let _one = analysis.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut replaced = analysis.lock().unwrap_or_else(PoisonError::into_inner);
+                if !*replaced {
+                    replace_earlier_rounds(setup, sides, say)?;
+                    *replaced = true;
+                }
                 run::save(setup, side, step.round, &boot)?;
                 refuse_empty_round(setup, &name)
             });
@@ -51,6 +58,16 @@ pub fn boot_all(
         }
     });
     first_fault.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+/// Removes what an earlier command saved of any side: the old rounds of one would be compared with new ones of the other.
+fn replace_earlier_rounds(setup: &Setup, sides: &[Side], say: &(dyn Fn(&str) + Sync)) -> Result<(), Fault> {
+    for side in sides {
+        if recorded::remove_rounds(&setup.criterion_directory, &side.label)? > 0 {
+            say(&format!("replaces the rounds of {} in {}", side.label, setup.criterion_directory.display()));
+        }
+    }
+    Ok(())
 }
 
 fn boot_one(

@@ -34,8 +34,8 @@ impl Failure {
 
 /// Prints what went wrong below the last lines of the guest.
 pub(super) fn print_fault(fault: &Fault) {
-    for line in &fault.log {
-        eprintln!("    | {line}");
-    }
+    let log: String = fault.log.iter().map(|line| format!("    | {line}\n")).collect();
+    // One part, and so one write, as `say!` does it.
+    eprint!("{log}");
     say!("{}", fault.error);
 }

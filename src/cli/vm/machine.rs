@@ -6,7 +6,6 @@ use fsgauge::target::{bench_executables, catalog};
 use fsgauge::vm::clock::Clock;
 use fsgauge::vm::disk::{Disk, PRESETS};
 use fsgauge::vm::machine::Patience;
-use fsgauge::vm::recorded;
 use fsgauge::vm::run::{self as boot, Setup, Side};
 use fsgauge::vm::virtme::Tools;
 use fsgauge::vm::{compare, kvm};
@@ -146,11 +145,6 @@ pub(super) fn boot_and_save(setup: &Setup, sides: &[Side], rounds: u32) -> std::
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register_usize(signal, Arc::clone(&stop), signal.unsigned_abs() as usize)
             .map_err(|e| Error::failed(format!("cannot watch for signal {signal}: {e}")))?;
-    }
-    for side in sides {
-        if recorded::remove_rounds(&setup.criterion_directory, &side.label)? > 0 {
-            say!("replaces the rounds of {} in {}", side.label, setup.criterion_directory.display());
-        }
     }
     let outcome = compare::boot_all(setup, sides, rounds, &stop, &|line| say!("{line}"));
     match (outcome, stop.load(Ordering::Relaxed)) {
