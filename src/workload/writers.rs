@@ -2,7 +2,7 @@
 //!
 //! A writer is this executable again with a hidden first argument, so that it shares nothing with the process that measures
 //! and dies by itself with it, SIGKILL included (PR_SET_PDEATHSIG). Each writes one file of a bounded size for ever: from the
-//! beginning to the end in writes of 64 KiB, fdatasync, cut to nothing, again. It says `ready` once its file was on the disk
+//! beginning to the end in writes of 16 KiB, fdatasync, cut to nothing, again. It says `ready` once its file was on the disk
 //! for the first time and waits until all are; its standard input is then closed, and all go on together. After its next write
 //! it says `writing`: what is measured against the writers begins when all have said so, and they are under load from its first
 //! call on.
