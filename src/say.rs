@@ -6,7 +6,8 @@
 use std::fmt::Arguments;
 use std::io::Write;
 
-/// Says a line; takes what `format!` takes. Where standard error cannot be written to, it panics as `eprintln!` does.
+/// Says a line; takes what `format!` takes. Where standard error cannot be written to there is nobody to tell, and the status
+/// says how it ended.
 #[macro_export]
 macro_rules! say {
     ($($text:tt)*) => { $crate::say::line(format_args!($($text)*)) };
@@ -14,12 +15,6 @@ macro_rules! say {
 
 /// What [`say!`](crate::say!) does.
 pub fn line(text: Arguments) {
-    let whole = format!("fsgauge: {text}\n");
     // One part, and so one write.
-    eprint!("{whole}");
-}
-
-/// The same where standard error may be what failed: says nothing then.
-pub fn line_if_possible(text: Arguments) {
     let _ = std::io::stderr().write_all(format!("fsgauge: {text}\n").as_bytes());
 }

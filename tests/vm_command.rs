@@ -96,10 +96,116 @@ fn a_build_that_fails_is_a_commit_that_is_skipped() {
     if !common::have(&["vng", "qemu-system-x86_64"]) {
         return;
     }
-    let words = ["bisect", "--baseline", "good", "--target", "ext4", "--build", "echo no compiler; false"];
-    let (status, _, stderr) = output(&mut vm(&words));
+    let folder = tempfile::tempdir().unwrap();
+    save_rounds(folder.path(), "good", 2);
+    let (status, _, stderr) = output(&mut bisect(folder.path(), "good", "echo no compiler; false"));
     assert_eq!(status, Some(125), "{stderr}");
     assert!(stderr.contains("this kernel is skipped"), "{stderr}");
+}
+
+/// Folders as criterion leaves them, as far as a name and a round are looked for.
+fn save_rounds(criterion: &Path, name: &str, rounds: u32) {
+    for round in 1..=rounds {
+        let folder = criterion.join("preallocation/ext4/write_8k").join(format!("{name}@{round}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        for file in ["estimates.json", "benchmark.json"] {
+            std::fs::write(folder.join(file), "{}").unwrap();
+        }
+    }
+}
+
+fn bisect(criterion: &Path, baseline: &str, build: &str) -> std::process::Command {
+    let mut command = vm(&["bisect", "--baseline", baseline, "--target", "ext4", "--clock", "instructions"]);
+    command.args(["--build", build, "--criterion-dir"]).arg(criterion);
+    command
+}
+
+#[test]
+fn a_baseline_that_gives_no_verdict_stops_a_bisect_before_the_build() {
+    if !common::have(&["vng", "qemu-system-x86_64"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    save_rounds(folder.path(), "single", 1);
+    save_rounds(folder.path(), "bisect", 2);
+    for (baseline, part) in [
+        ("nosuch", "there is no baseline nosuch"),
+        ("single", "fsgauge vm run --kernel single=PATH --rounds 2"),
+        ("bisect", "give the good kernel's another"),
+    ] {
+        let (status, stdout, stderr) = output(&mut bisect(folder.path(), baseline, "echo BUILT"));
+        assert_eq!(status, Some(128), "{stderr}");
+        assert!(stderr.contains(part) && !stdout.contains("BUILT"), "{stdout}{stderr}");
+    }
+}
+
+#[test]
+fn a_signal_ends_the_build_too() {
+    if !common::have(&["vng", "qemu-system-x86_64"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    save_rounds(folder.path(), "good", 2);
+    let begun = folder.path().join("begun");
+    let build = format!("touch '{}'; sleep 600.25; echo over", begun.display());
+    let mut child = bisect(folder.path(), "good", &build).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(240);
+    while !begun.exists() && std::time::Instant::now() < deadline {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(begun.exists(), "the build did not begin");
+    // To fsgauge alone, as `kill` and a CI's time limit send it.
+    let id = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
+    nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGTERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert!(vm_support::processes_with("sleep 600.25").is_empty());
+}
+
+#[test]
+fn what_a_guest_could_not_do_is_refused_before_it_boots() {
+    if !common::have(&["vng", "qemu-system-x86_64", "mkfs.ext4"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let kernel = named("a", &fake_kernel(folder.path()));
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let blank = folder.path().join("with blank");
+    std::fs::create_dir(&blank).unwrap();
+    let target = ["run", "--kernel", &kernel, "--target", "ext4", "--clock", "instructions"];
+    let more: [(&[&str], &str); 6] = [
+        (&["--criterion-dir", file.to_str().unwrap()], "--criterion-dir names another"),
+        (&["--bench", "foo("], "not a regular expression"),
+        (&["--", "--bogus"], "unexpected argument '--bogus'"),
+        (&["--", "--sample-size", "5"], "5 is not in 10..=100000"),
+        (&["--", "--save-baseline", "x"], "leave out"),
+        (&["--", "--test"], "leave out"),
+    ];
+    for (words, part) in more {
+        let (status, _, stderr) = output(&mut vm(&[&target, words].concat()));
+        assert_eq!(status, Some(2), "{words:?}: {stderr}");
+        assert!(stderr.contains(part) && !stderr.contains("boots"), "{words:?}: {stderr}");
+    }
+    let (status, _, stderr) = output(vm(&target).env("TMPDIR", &blank).args(["--criterion-dir"]).arg(folder.path()));
+    assert_eq!(status, Some(2), "{stderr}");
+    assert!(stderr.contains("set TMPDIR") && !stderr.contains("boots"), "{stderr}");
+    // No modules beside the image: said, since a package's own would have them.
+    assert!(stderr.contains("there are no modules for 6.1.0"), "{stderr}");
+}
+
+#[test]
+fn output_that_cannot_be_written_is_no_panic() {
+    let Some([kernel, _]) = kernels() else { return };
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let kernel = named("a", &kernel);
+    let words = ["run", "--kernel", &kernel, "--target", "ext4", "--clock", "instructions", "--dry-run"];
+    let result = vm(&words).stdout(full()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let result = result.wait_with_output().unwrap();
+    let stderr = common::text(&result.stderr);
+    assert_eq!(result.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("cannot write to standard output") && !stderr.contains("panicked"), "{stderr}");
+    let refused = vm(&["run", "--kernel", "a=/nowhere", "--target", "ext4"]).stderr(full()).status().unwrap();
+    assert_eq!(refused.code(), Some(2));
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn run_compare(arguments: &Compare) -> Outcome {
     boot_and_save(&setup, &sides, arguments.rounds)?;
     let mut gate = gate_command(&setup, &sides[0].label, &sides[1].label);
     if let Some(threshold) = arguments.gate.threshold {
-        gate.args(["--threshold", &threshold.to_string()]);
+        gate.args(["--threshold", &format!("{}%", threshold * 100.0)]);
     }
     if let Some(format) = &arguments.gate.format {
         gate.args(["--format", format]);
@@ -218,8 +218,8 @@ fn run_run(arguments: &Run) -> Outcome {
     if arguments.dry_run {
         let work = fsgauge::vm::work::WorkDirectory::create()?;
         let machine = boot::prepare(&setup, &side, setup.first_seed, work.path())?;
-        println!("{}", machine.command(&setup.tools)?.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "));
-        return Ok(ExitCode::SUCCESS);
+        let words: Vec<String> = machine.command(&setup.tools)?.iter().map(|word| quoted(word)).collect();
+        return Ok(super::print(format!("{}\n", words.join(" ")).as_bytes()));
     }
     boot_and_save(&setup, std::slice::from_ref(&side), arguments.rounds)?;
     say!("saved {} in {}", side.label, setup.criterion_directory.display());

@@ -105,7 +105,7 @@ pub fn watch_signals() -> crate::Result<()> {
             if let (true, Some(name)) = (signal != SIGPIPE, signal_hook::low_level::signal_name(signal)) {
                 // Below the line that criterion may have begun.
                 let _ = std::io::stderr().write_all(b"\n");
-                say::line_if_possible(format_args!("{name}: ended; benchmarks that had finished are kept"));
+                say::line(format_args!("{name}: ended; benchmarks that had finished are kept"));
             }
             std::process::exit(128 + signal);
         }
@@ -125,8 +125,8 @@ pub fn catch_panics() {
         match text.strip_prefix("failed printing to ") {
             // A reader that went away (`| head`) is no fault of the run: SIGPIPE's own status.
             Some(why) if why.contains("Broken pipe") => status = 128 + SIGPIPE,
-            Some(why) => say::line_if_possible(format_args!("cannot write to {why}")),
-            None => say::line_if_possible(format_args!("internal error: {text}{place}; please report it")),
+            Some(why) => say::line(format_args!("cannot write to {why}")),
+            None => say::line(format_args!("internal error: {text}{place}; please report it")),
         }
         report(&clean_up());
         std::process::exit(status);
@@ -136,6 +136,6 @@ pub fn catch_panics() {
 fn report(left: &[PathBuf]) {
     for directory in left {
         let left = directory.display();
-        say::line_if_possible(format_args!("could not remove {left}; the next run on that path will"));
+        say::line(format_args!("could not remove {left}; the next run on that path will"));
     }
 }

@@ -88,9 +88,10 @@ impl Configuration {
     }
 }
 
-/// Reads `5%`, `5 %`, `5` (percent, from 1 up) or `0.05` (a fraction, below 1).
+/// Reads `5%`, `5 %`, `5` (percent, from 1 up) or `0.05` (a fraction, up to 0.1).
 ///
-/// Errors: no number, negative, or 1000 % and more.
+/// Errors: no number, negative, 1000 % and more, or between 0.1 and 1 without `%`: whether 0.5 is half a percent or fifty cannot
+/// be told.
 pub fn parse_threshold(text: &str) -> std::result::Result<f64, String> {
     let trimmed = text.trim();
     let (number, is_percent) = match trimmed.strip_suffix('%') {
@@ -98,6 +99,9 @@ pub fn parse_threshold(text: &str) -> std::result::Result<f64, String> {
         None => (trimmed, false),
     };
     let value: f64 = number.parse().map_err(|_| format!("`{text}` is no number; write 5% or 0.05"))?;
+    if !is_percent && value > 0.1 && value < 1.0 {
+        return Err(format!("`{text}` may be {value} % or {} %: write one of them, with the %", value * 100.0));
+    }
     let fraction = if is_percent || value >= 1.0 { value / 100.0 } else { value };
     if (0.0..10.0).contains(&fraction) {
         return Ok(fraction);
@@ -160,7 +164,9 @@ mod tests {
         {
             assert!((parse_threshold(text).unwrap() - fraction).abs() < 1e-12, "{text}");
         }
-        for text in ["", "-1", "NaN", "inf", "1e9", "five"] {
+        // Half a percent, or fifty: a regression of 20 % passed where the first was meant.
+        assert_eq!(parse_threshold("0.5").unwrap_err(), "`0.5` may be 0.5 % or 50 %: write one of them, with the %");
+        for text in ["", "-1", "NaN", "inf", "1e9", "five", "0.99", "0.2"] {
             assert!(parse_threshold(text).is_err(), "{text}");
         }
     }

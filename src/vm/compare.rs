@@ -79,7 +79,8 @@ fn boot_one(
     say: &(dyn Fn(&str) + Sync),
     name: &str,
 ) -> Result<Boot, Fault> {
-    say(&format!("{name}: boots {} {}", side.kernel.release, side.append.join(" ")));
+    let words: Vec<&str> = std::iter::once(&side.kernel.release).chain(&side.append).map(String::as_str).collect();
+    say(&format!("{name}: boots {}", words.join(" ")));
     let begin = std::time::Instant::now();
     let boot = || run::boot(setup, side, step.round, work, stop, &mut |line| say(&format!("{name}: {line}")));
     let boot = match boot() {

@@ -24,6 +24,7 @@ impl WorkDirectory {
     }
 
     fn create_in(parent: &Path) -> Result<Self> {
+        refuse_what_qemu_cannot_take(parent)?;
         sweep(parent);
         let failed =
             |e: &std::io::Error| Error::io("make a temporary directory in", parent, e).hint("TMPDIR names another");
@@ -50,6 +51,18 @@ impl WorkDirectory {
         }
         std::fs::create_dir(&path).map_err(|e| Error::io("create", &path, &e))?;
         Ok(path)
+    }
+}
+
+/// Paths go through virtme-ng's command line and QEMU's options, where blanks, commas and quotes mean something.
+fn refuse_what_qemu_cannot_take(parent: &Path) -> Result<()> {
+    let taken = |c: char| !c.is_ascii() || c.is_ascii_alphanumeric() || "/._-+@%~".contains(c);
+    match parent.to_string_lossy().chars().find(|&c| !taken(c)) {
+        None => Ok(()),
+        Some(c) => Err(Error::refused(format!(
+            "virtme-ng and QEMU cannot take the {c:?} in {}: set TMPDIR to a directory without it",
+            parent.display()
+        ))),
     }
 }
 

@@ -1,19 +1,22 @@
 //! `fsgauge vm bisect`: a step of `git bisect run`.
 
 use super::failure::{Failure, print_fault};
-use super::machine::{MachineArguments, boot_and_save, setup};
+use super::machine::{MachineArguments, boot_and_save, choose_clock, setup_without_kernel, watch_signals};
 use super::{COMMAND_LINE_FIELD, gate_command};
 use clap::Args;
 use fsgauge::judge::criterion_files;
 use fsgauge::judge::thresholds::parse_threshold;
-use fsgauge::target::catalog;
 use fsgauge::vm::bisect::Step;
 use fsgauge::vm::kernel;
 use fsgauge::vm::run::Side;
-use fsgauge::vm::virtme::Tools;
 use fsgauge::{Error, Result, names, say};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// The baseline of the commit under test.
 const BISECT_BASELINE: &str = "bisect";
@@ -67,27 +70,31 @@ pub(super) fn run(arguments: &Bisect) -> ExitCode {
 
 fn bisect_step(arguments: &Bisect) -> std::result::Result<Step, Failure> {
     names::check_baseline_to_read(&arguments.baseline)?;
-    // Wrong arguments show before a build that takes an hour.
-    Tools::find()?;
-    catalog::resolve_all(&arguments.machine.targets)?;
+    if arguments.baseline == BISECT_BASELINE {
+        return Err(Error::refused(
+            "--baseline bisect: each commit under test is saved under that name; give the good kernel's another",
+        )
+        .into());
+    }
+    // Whatever is wrong shows before a build that takes an hour.
+    let mut setup = setup_without_kernel(&arguments.machine)?;
+    require_baseline(&setup.criterion_directory, &arguments.baseline)?;
     if let Some(build) = &arguments.build {
-        let status = Command::new("sh").args(["-c", build]).stdin(Stdio::null()).status();
-        let status = status.map_err(|e| Error::io("run", Path::new("sh"), &e))?;
+        let status = run_build(build)?;
         if !status.success() {
             say!("`{build}`: {status}: this kernel is skipped");
             return Ok(Step::Skip);
         }
     }
     let kernel = kernel::find(&arguments.kernel)?;
-    let setup = setup(&arguments.machine, &kernel.image)?;
-    require_baseline(&setup.criterion_directory, &arguments.baseline)?;
+    choose_clock(&mut setup, &arguments.machine, &kernel.image)?;
     let append = arguments.append.split_whitespace().map(str::to_string).collect();
     let side = Side { label: BISECT_BASELINE.to_string(), kernel, append };
     boot_and_save(&setup, std::slice::from_ref(&side), arguments.rounds)?;
     let mut gate = gate_command(&setup, &arguments.baseline, BISECT_BASELINE);
     gate.args(["--format", "json"]).stderr(Stdio::inherit());
     if let Some(threshold) = arguments.threshold {
-        gate.args(["--threshold", &threshold.to_string()]);
+        gate.args(["--threshold", &format!("{}%", threshold * 100.0)]);
     }
     if !side.append.is_empty() {
         gate.args(["--accept-difference", COMMAND_LINE_FIELD]);
@@ -96,14 +103,39 @@ fn bisect_step(arguments: &Bisect) -> std::result::Result<Step, Failure> {
     judged(&output.stdout)
 }
 
-/// Errors: the baseline is not there; says how to make it.
-fn require_baseline(criterion_directory: &Path, baseline: &str) -> Result<()> {
-    let is_it = |name: &String| name == baseline || names::split_round(name).is_some_and(|(of, _)| of == baseline);
-    if criterion_files::list_baselines(criterion_directory)?.iter().any(is_it) {
-        return Ok(());
+/// Runs the build as a process group of its own, which gets the signal that ends this process: it does not go on alone.
+fn run_build(build: &str) -> std::result::Result<ExitStatus, Failure> {
+    let stop = watch_signals()?;
+    let mut shell = Command::new("sh");
+    shell.args(["-c", build]).stdin(Stdio::null()).process_group(0);
+    let failed = |e: &std::io::Error| Error::io("run", Path::new("sh"), e);
+    let mut child = shell.spawn().map_err(|e| failed(&e))?;
+    loop {
+        if let Some(status) = child.try_wait().map_err(|e| failed(&e))? {
+            return Ok(status);
+        }
+        let signal = stop.load(Ordering::Relaxed);
+        if signal != 0 {
+            // A group that has just ended by itself needs no signal.
+            let _ = i32::try_from(child.id()).map(|group| killpg(Pid::from_raw(group), Signal::SIGTERM));
+            child.wait().map_err(|e| failed(&e))?;
+            return Err(Failure::Interrupted(signal));
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Errors: the baseline is not there, or has one round, with which no commit gets a verdict; says how to make it.
+fn require_baseline(criterion_directory: &Path, baseline: &str) -> Result<()> {
+    let is_it = |name: &&String| *name == baseline || names::split_round(name).is_some_and(|(of, _)| of == baseline);
+    let rounds = criterion_files::list_baselines(criterion_directory)?.iter().filter(is_it).count();
+    let what = match rounds {
+        0 => "there is no baseline",
+        1 => "one round shows no spread, and so no commit would get a verdict: there is one of",
+        _ => return Ok(()),
+    };
     Err(Error::refused(format!(
-        "there is no baseline {baseline} in {}; make it by `fsgauge vm run --kernel {baseline}=PATH` with the same options",
+        "{what} {baseline} in {}; make it by `fsgauge vm run --kernel {baseline}=PATH --rounds 2` with the same options",
         criterion_directory.display()
     )))
 }

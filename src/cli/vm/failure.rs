@@ -36,6 +36,6 @@ impl Failure {
 pub(super) fn print_fault(fault: &Fault) {
     let log: String = fault.log.iter().map(|line| format!("    | {line}\n")).collect();
     // One part, and so one write, as `say!` does it.
-    eprint!("{log}");
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), log.as_bytes());
     say!("{}", fault.error);
 }

@@ -2,9 +2,11 @@
 
 use super::failure::Failure;
 use clap::{Args, ValueEnum};
+use fsgauge::harness::arguments::{Arguments as CriterionArguments, Baseline, Mode};
 use fsgauge::target::{bench_executables, catalog};
 use fsgauge::vm::clock::Clock;
 use fsgauge::vm::disk::{Disk, PRESETS};
+use fsgauge::vm::kernel::Modules;
 use fsgauge::vm::machine::Patience;
 use fsgauge::vm::run::{self as boot, Setup, Side};
 use fsgauge::vm::virtme::Tools;
@@ -85,7 +87,27 @@ pub(super) fn memory_mib(text: &str) -> Result<u64> {
     )))
 }
 
+/// Everything that the arguments say, with the clock that this machine can run `image` on.
 pub(super) fn setup(arguments: &MachineArguments, image: &Path) -> Result<Setup> {
+    let mut setup = setup_without_kernel(arguments)?;
+    choose_clock(&mut setup, arguments, image)?;
+    Ok(setup)
+}
+
+/// Sets the clock: whether KVM is usable shows only with a kernel.
+pub(super) fn choose_clock(setup: &mut Setup, arguments: &MachineArguments, image: &Path) -> Result<()> {
+    setup.kvm = arguments.clock != ClockArgument::Instructions && kvm::kvm_is_usable(&setup.tools, image)?;
+    setup.clock = match arguments.clock {
+        ClockArgument::Instructions => Clock::Instructions,
+        ClockArgument::Wall => Clock::Wall,
+        ClockArgument::Auto if setup.kvm => Clock::Wall,
+        ClockArgument::Auto => Clock::Instructions,
+    };
+    Ok(())
+}
+
+/// Everything that the arguments say, without KVM and by instructions until [`choose_clock`].
+pub(super) fn setup_without_kernel(arguments: &MachineArguments) -> Result<Setup> {
     let tools = Tools::find()?;
     if arguments.targets.is_empty() {
         return Err(Error::refused("no target is named: --target ext4, for example (`fsgauge targets` lists them)"));
@@ -99,13 +121,6 @@ pub(super) fn setup(arguments: &MachineArguments, image: &Path) -> Result<Setup>
     let targets = boot::planned_targets(&catalog::resolve_all(&arguments.targets)?)?;
     let disk = Disk::parse(&arguments.disk)?;
     let memory_mib = memory_mib(&arguments.memory)?;
-    let kvm = arguments.clock != ClockArgument::Instructions && kvm::kvm_is_usable(&tools, image)?;
-    let clock = match arguments.clock {
-        ClockArgument::Instructions => Clock::Instructions,
-        ClockArgument::Wall => Clock::Wall,
-        ClockArgument::Auto if kvm => Clock::Wall,
-        ClockArgument::Auto => Clock::Instructions,
-    };
     let mut benches = bench_executables::find(&[])?;
     let mut words = vec!["--bench".to_string()];
     if let Some(filter) = &arguments.bench {
@@ -116,6 +131,7 @@ pub(super) fn setup(arguments: &MachineArguments, image: &Path) -> Result<Setup>
     }
     words.extend(arguments.criterion.iter().cloned());
     let labels: Vec<String> = targets.iter().map(|target| target.label.clone()).collect();
+    refuse_what_no_guest_takes(&words)?;
     let criterion: Vec<OsString> = words[1..].iter().map(OsString::from).collect();
     benches.choose(&criterion, &labels)?;
     if let Some(folder) = &arguments.keep_logs {
@@ -123,8 +139,8 @@ pub(super) fn setup(arguments: &MachineArguments, image: &Path) -> Result<Setup>
     }
     Ok(Setup {
         tools,
-        clock,
-        kvm,
+        clock: Clock::Instructions,
+        kvm: false,
         memory_mib,
         first_seed: arguments.seed,
         disk,
@@ -139,13 +155,50 @@ pub(super) fn setup(arguments: &MachineArguments, image: &Path) -> Result<Setup>
     })
 }
 
-pub(super) fn boot_and_save(setup: &Setup, sides: &[Side], rounds: u32) -> std::result::Result<(), Failure> {
-    say!("{}", setup.clock.remark());
+/// Criterion's arguments are read here too: a guest would say what is wrong with them half a minute later.
+fn refuse_what_no_guest_takes(words: &[String]) -> Result<()> {
+    let bench = std::iter::once("bench").chain(words.iter().map(String::as_str)).map(OsString::from);
+    let read = CriterionArguments::parse(bench)?;
+    if read.mode != Mode::Bench || read.load_baseline.is_some() || read.baseline != Baseline::Save("base".to_owned()) {
+        return Err(Error::refused(
+            "a guest measures, and `vm` saves the baseline under the kernel's label: leave out --list, --test, \
+             --profile-time and what names or discards a baseline",
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses a directory for results that nothing can be written into, before the boots and not after the first.
+fn refuse_unwritable(directory: &Path) -> Result<()> {
+    std::fs::create_dir_all(directory)
+        .and_then(|()| tempfile::tempfile_in(directory).map(drop))
+        .map_err(|e| Error::io("write into", directory, &e).into_refusal().hint("--criterion-dir names another"))
+}
+
+/// Where the number of the first signal that asks this process to end will be; 0 until then.
+pub(super) fn watch_signals() -> Result<Arc<AtomicUsize>> {
     let stop = Arc::new(AtomicUsize::new(0));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register_usize(signal, Arc::clone(&stop), signal.unsigned_abs() as usize)
             .map_err(|e| Error::failed(format!("cannot watch for signal {signal}: {e}")))?;
     }
+    Ok(stop)
+}
+
+pub(super) fn boot_and_save(setup: &Setup, sides: &[Side], rounds: u32) -> std::result::Result<(), Failure> {
+    refuse_unwritable(&setup.criterion_directory)?;
+    say!("{}", setup.clock.remark());
+    for side in sides.iter().filter(|side| side.kernel.modules == Modules::None) {
+        say!(
+            "{}: there are no modules for {} beside {} or in the directory above it (lib/modules/{}), so all must be built in; \
+             of a package, name the directory that it was unpacked into",
+            side.label,
+            side.kernel.release,
+            side.kernel.image.display(),
+            side.kernel.release
+        );
+    }
+    let stop = watch_signals()?;
     let outcome = compare::boot_all(setup, sides, rounds, &stop, &|line| say!("{line}"));
     match (outcome, stop.load(Ordering::Relaxed)) {
         (Ok(()), 0) => Ok(()),
