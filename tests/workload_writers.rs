@@ -74,7 +74,7 @@ fn writers_write_in_bounded_space_and_report_it_and_stop_at_once() {
     writers.stop().unwrap();
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
     assert_eq!((done, report.count), ("done", 3));
-    assert!(report.bytes_written > 0 && report.bytes_written % 65536 == 0, "what they say is not counted: {report:?}");
+    assert!(report.bytes_written > 0 && report.bytes_written % 16384 == 0, "what they say is not counted: {report:?}");
     // The rate is over the time of the work.
     let seconds = report.bytes_written as f64 / report.bytes_per_second;
     assert!((0.29..30.0).contains(&seconds), "{seconds} s: {report:?}");
