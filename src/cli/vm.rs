@@ -133,10 +133,7 @@ fn run_compare(arguments: &Compare) -> Outcome {
     let sides = sides(&arguments.kernels, &arguments.appends)?;
     let setup = setup(&arguments.machine, &sides[0].kernel.image)?;
     boot_and_save(&setup, &sides, arguments.rounds)?;
-    let mut gate = gate_command(&setup, &sides[0].label, &sides[1].label);
-    if let Some(threshold) = arguments.gate.threshold {
-        gate.args(["--threshold", &format!("{}%", threshold * 100.0)]);
-    }
+    let mut gate = gate_command(&setup, &sides[0].label, &sides[1].label, arguments.gate.threshold);
     if let Some(format) = &arguments.gate.format {
         gate.args(["--format", format]);
     }
@@ -165,10 +162,13 @@ fn parse_field(text: &str) -> std::result::Result<String, String> {
 /// The identity field that holds the kernel's command line.
 const COMMAND_LINE_FIELD: &str = "kernel_command_line";
 
-fn gate_command(setup: &Setup, base: &str, candidate: &str) -> Command {
+fn gate_command(setup: &Setup, base: &str, candidate: &str, threshold: Option<f64>) -> Command {
     // This very program, though cargo may have put another build in its place.
     let mut command = Command::new("/proc/self/exe");
     command.args(["gate", base, candidate, "--criterion-dir"]).arg(&setup.criterion_directory).stdin(Stdio::null());
+    if let Some(threshold) = threshold {
+        command.args(["--threshold", &format!("{}%", threshold * 100.0)]);
+    }
     command
 }
 

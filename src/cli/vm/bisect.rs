@@ -6,13 +6,13 @@ use super::{COMMAND_LINE_FIELD, gate_command};
 use clap::Args;
 use fsgauge::judge::criterion_files;
 use fsgauge::judge::thresholds::parse_threshold;
+use fsgauge::sys::child::spawn_bound;
 use fsgauge::vm::bisect::Step;
 use fsgauge::vm::kernel;
 use fsgauge::vm::run::Side;
 use fsgauge::{Error, Result, names, say};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
@@ -91,11 +91,8 @@ fn bisect_step(arguments: &Bisect) -> std::result::Result<Step, Failure> {
     let append = arguments.append.split_whitespace().map(str::to_string).collect();
     let side = Side { label: BISECT_BASELINE.to_string(), kernel, append };
     boot_and_save(&setup, std::slice::from_ref(&side), arguments.rounds)?;
-    let mut gate = gate_command(&setup, &arguments.baseline, BISECT_BASELINE);
+    let mut gate = gate_command(&setup, &arguments.baseline, BISECT_BASELINE, arguments.threshold);
     gate.args(["--format", "json"]).stderr(Stdio::inherit());
-    if let Some(threshold) = arguments.threshold {
-        gate.args(["--threshold", &format!("{}%", threshold * 100.0)]);
-    }
     if !side.append.is_empty() {
         gate.args(["--accept-difference", COMMAND_LINE_FIELD]);
     }
@@ -103,13 +100,13 @@ fn bisect_step(arguments: &Bisect) -> std::result::Result<Step, Failure> {
     judged(&output.stdout)
 }
 
-/// Runs the build as a process group of its own, which gets the signal that ends this process: it does not go on alone.
+/// Runs the build, whose process group gets SIGTERM when a signal ends this process: it does not go on alone.
 fn run_build(build: &str) -> std::result::Result<ExitStatus, Failure> {
     let stop = watch_signals()?;
     let mut shell = Command::new("sh");
-    shell.args(["-c", build]).stdin(Stdio::null()).process_group(0);
-    let failed = |e: &std::io::Error| Error::io("run", Path::new("sh"), e);
-    let mut child = shell.spawn().map_err(|e| failed(&e))?;
+    shell.args(["-c", build]).stdin(Stdio::null());
+    let mut child = spawn_bound(&mut shell)?;
+    let failed = |e: &std::io::Error| Error::io("wait for", Path::new("sh"), e);
     loop {
         if let Some(status) = child.try_wait().map_err(|e| failed(&e))? {
             return Ok(status);
