@@ -55,7 +55,7 @@ fn run(workload: &'static Workload, start: StartSeries) -> Result<()> {
         let recorded = recording::read(&directory, workload)?;
         let criterion_directory = criterion_files::criterion_directory()?;
         check_baselines(&arguments, &criterion_directory)?;
-        check_results(&criterion_directory)?;
+        criterion_files::check_writable(&criterion_directory, WRITABLE_RESULTS)?;
         let progress = Progress::new(workload, &arguments, profile, &[], &criterion_directory);
         let mut session = Session::new(workload, start, arguments, profile, criterion_directory, progress);
         return session.replay_recorded(recorded);
@@ -81,7 +81,7 @@ fn run(workload: &'static Workload, start: StartSeries) -> Result<()> {
     let progress = Progress::new(workload, &arguments, profile, &labels, &criterion_directory);
     let mut session = Session::new(workload, start, arguments, profile, criterion_directory, progress);
     if session.arguments.load_baseline.is_some() {
-        check_results(&session.criterion_directory)?;
+        criterion_files::check_writable(&session.criterion_directory, WRITABLE_RESULTS)?;
         return session.load(&plan);
     }
     measure(&mut session, &settings, &targets, &plan)
@@ -98,7 +98,7 @@ fn measure(session: &mut Session, settings: &Settings, targets: &[Target], plan:
         .collect();
     let ready = preflight::prepare(targets, settings, &session.arguments, session.profile, &selected)?;
     if session.arguments.mode == Mode::Bench && recording::record_directory().is_none() {
-        check_results(&session.criterion_directory)?;
+        criterion_files::check_writable(&session.criterion_directory, WRITABLE_RESULTS)?;
     }
     for leftover in &ready.leftovers {
         session.progress.say(&format!("removed {}, left by a run that was killed", leftover.display()));
@@ -114,16 +114,8 @@ fn measure(session: &mut Session, settings: &Settings, targets: &[Target], plan:
     session.run(&ready.places, plan)
 }
 
-/// Refuses results that cannot be written, which criterion would only mention.
-fn check_results(directory: &Path) -> Result<()> {
-    let way_out = "set CRITERION_HOME to a directory that can be written to";
-    std::fs::create_dir_all(directory).map_err(|error| {
-        Error::io("create the directory for results", directory, &error).into_refusal().hint(way_out)
-    })?;
-    tempfile::tempfile_in(directory)
-        .map_err(|error| Error::io("write results in", directory, &error).into_refusal().hint(way_out))?;
-    Ok(())
-}
+/// The way out where results cannot be written.
+const WRITABLE_RESULTS: &str = "set CRITERION_HOME to a directory that can be written to";
 
 /// Refuses a baseline that is not there, about which criterion would panic.
 fn check_baselines(arguments: &Arguments, directory: &Path) -> Result<()> {

@@ -97,6 +97,16 @@ pub struct Estimates {
     pub std_dev: f64,
 }
 
+/// Refuses a directory for results that nothing can be written into, which criterion would only mention; makes it where it is
+/// not there. `way_out` is the hint.
+pub fn check_writable(directory: &Path, way_out: &str) -> Result<()> {
+    std::fs::create_dir_all(directory)
+        .map_err(|e| Error::io("create the directory for results", directory, &e).into_refusal().hint(way_out))?;
+    tempfile::tempfile_in(directory)
+        .map_err(|e| Error::io("write results in", directory, &e).into_refusal().hint(way_out))?;
+    Ok(())
+}
+
 /// The directory this process's criterion writes to, by criterion's own rule: CRITERION_HOME, else
 /// CARGO_TARGET_DIR/criterion, else the target directory cargo names, else ./target/criterion.
 ///

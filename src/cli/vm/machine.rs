@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use clap::{Args, ValueEnum};
 use fsgauge::harness::arguments::{Arguments as CriterionArguments, Baseline, Mode};
+use fsgauge::judge::criterion_files;
 use fsgauge::target::{bench_executables, catalog};
 use fsgauge::vm::clock::Clock;
 use fsgauge::vm::disk::{Disk, PRESETS};
@@ -168,13 +169,6 @@ fn refuse_what_no_guest_takes(words: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a directory for results that nothing can be written into, before the boots and not after the first.
-fn refuse_unwritable(directory: &Path) -> Result<()> {
-    std::fs::create_dir_all(directory)
-        .and_then(|()| tempfile::tempfile_in(directory).map(drop))
-        .map_err(|e| Error::io("write into", directory, &e).into_refusal().hint("--criterion-dir names another"))
-}
-
 /// Where the number of the first signal that asks this process to end will be; 0 until then.
 pub(super) fn watch_signals() -> Result<Arc<AtomicUsize>> {
     let stop = Arc::new(AtomicUsize::new(0));
@@ -186,7 +180,8 @@ pub(super) fn watch_signals() -> Result<Arc<AtomicUsize>> {
 }
 
 pub(super) fn boot_and_save(setup: &Setup, sides: &[Side], rounds: u32) -> std::result::Result<(), Failure> {
-    refuse_unwritable(&setup.criterion_directory)?;
+    // Before the boots, and not after the first.
+    criterion_files::check_writable(&setup.criterion_directory, "--criterion-dir names another")?;
     say!("{}", setup.clock.remark());
     for side in sides.iter().filter(|side| side.kernel.modules == Modules::None) {
         say!(
