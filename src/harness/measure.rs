@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 /// so that ten walks leave medians of two boots up to 1 % apart (docs/VM.md).
 const RECORDED_WALKS: u64 = 80;
 
-/// The same against writers, where walks vary by up to 2 % (readdir on xfs, whose directory blocks come from the disk): of 80 walks
-/// ten boots were up to 0.65 % apart (docs/VM.md).
+/// The same against writers, where walks vary by up to 3 % (readdir on xfs, two reads of a directory among 203 calls): of 80 walks
+/// ten boots were up to 0.65 % apart. Two hundred gained nothing (docs/VM.md).
 const RECORDED_LOADED_WALKS: u64 = 160;
 
 impl Session {

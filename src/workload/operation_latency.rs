@@ -40,9 +40,8 @@ use std::time::{Duration, Instant};
 /// of the name; the tree is synced while it is made; a walk runs before the writers on the only processor. 3: the
 /// writers begin together, and run last on the only processor; what a cold cache leaves to be freed is freed before; walks
 /// begin at another place of the kernel's tick each; files lie between the tree and the writers'. 4: a walk begins when
-/// each writer writes again. 5: writers write 16 KiB at a time, 64 before. 6: the quick profile's tree has 360 files of up to
-/// 32 KiB in 40 directories, 120 of up to 256 KiB in 20 before, and its writers files of 512 KiB.
-pub const VERSION: u32 = 6;
+/// each writer writes again. 5: writers write 16 KiB at a time, 64 before.
+pub const VERSION: u32 = 5;
 
 /// The numbers of background writers: idle, and as published.
 pub const WRITERS: [u32; 2] = [0, 6];
