@@ -36,6 +36,9 @@ pub struct Returned<'a> {
     borrowed: PhantomData<&'a mut Directory>,
 }
 
+/// Bytes of the smallest page of any machine that Linux runs on.
+const SMALLEST_PAGE: usize = 4096;
+
 impl Directory {
     /// `fdopendir(fd)` - the entries of an open directory, from its descriptor's offset on. Closes it when dropped.
     ///
@@ -48,6 +51,7 @@ impl Directory {
         // An error leaves the descriptor with its owner.
         let stream = NonNull::new(stream).ok_or_else(io::Error::last_os_error)?;
         let _now_the_streams = descriptor.into_raw_fd();
+        make_present(stream);
         Ok(Directory { stream })
     }
 
@@ -55,6 +59,19 @@ impl Directory {
     pub fn prepare(&mut self) -> Call<'_> {
         Errno::clear();
         Call { directory: self }
+    }
+}
+
+/// Touches every page of a stream's memory, which is its buffer for the most part, so that no call waits for the kernel to make
+/// and clear one. The heap decides which buffers lie on new pages, so that some calls of some walks took 6.5 µs longer
+/// (docs/VM.md).
+fn make_present(stream: NonNull<libc::DIR>) {
+    let begin = stream.as_ptr().cast::<u8>();
+    // SAFETY: fdopendir allocated the stream with malloc.
+    let length = unsafe { libc::malloc_usable_size(begin.cast()) };
+    for at in (0..length).step_by(SMALLEST_PAGE).chain(length.checked_sub(1)) {
+        // SAFETY: inside of the stream's own memory, which nobody else uses meanwhile; it is left as it was.
+        unsafe { begin.add(at).write_volatile(begin.add(at).read_volatile()) };
     }
 }
 
@@ -94,6 +111,7 @@ impl Drop for Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::sys::resource::{UsageWho, getrusage};
     use std::collections::BTreeSet;
     use std::ffi::OsStr;
     use std::fs::File;
@@ -135,6 +153,25 @@ mod tests {
             File::create(directory.path().join(OsStr::from_bytes(name))).unwrap();
         }
         assert_eq!(names(directory.path()).unwrap(), made);
+    }
+
+    #[test]
+    fn no_call_makes_a_page_of_the_buffer() {
+        let directory = tempfile::tempdir().unwrap();
+        // More than the 32 KiB of a buffer.
+        for at in 0..200 {
+            File::create(directory.path().join(format!("{at:0>255}"))).unwrap();
+        }
+        let faults = || getrusage(UsageWho::RUSAGE_THREAD).unwrap().minor_page_faults();
+        // Kept open, so that each has memory of its own: 8 pages and 64 streams.
+        let mut streams: Vec<_> = (0..64).map(|_| open(directory.path()).unwrap()).collect();
+        streams[0].prepare().call().name().unwrap();
+        let before = faults();
+        for stream in &mut streams {
+            stream.prepare().call().name().unwrap();
+        }
+        let made = faults() - before;
+        assert!(made < 8, "{made} page faults in 64 calls");
     }
 
     #[test]
