@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 /// so that ten walks leave medians of two boots up to 1 % apart (docs/VM.md).
 const RECORDED_WALKS: u64 = 80;
 
-/// The same against writers, where walks vary by up to 1.4 % (readdir on xfs, six of whose 523 calls read from the disk): ten
-/// boots drawn from these walks are 0.23 % apart in half of the draws, and 0.44 % in one of twenty (docs/VM.md).
+/// The same against writers, where walks vary by up to 3.4 % (readdir on xfs: one of a walk's 203 calls takes one of four times,
+/// docs/VM.md).
 const RECORDED_LOADED_WALKS: u64 = 160;
 
 impl Session {

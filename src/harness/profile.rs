@@ -87,9 +87,7 @@ impl Profile {
     /// Source of `published`: 30 s an interval and 6 writers of operation_latency; the amounts stand in the table of workloads.
     pub fn sizes(self, amount: u64) -> Sizes {
         let (directories, max_file_bytes) = match self {
-            // Enough directories that xfs keeps in blocks of their own for one wait behind a writer to weigh little in a walk's
-            // readdir (docs/VM.md); small files, for copies take long in a virtual machine that counts instructions.
-            Profile::Quick => (40, 32 * KIB),
+            Profile::Quick => (20, 256 * KIB),
             Profile::Standard => (80, 2 * MIB),
             Profile::Published => (300, 16 * MIB),
             Profile::Test => (4, 16 * KIB),
@@ -103,7 +101,7 @@ impl Profile {
                 seed: SEED,
             },
             writer_file: match self {
-                Profile::Quick => 512 * KIB,
+                Profile::Quick => MIB,
                 Profile::Standard | Profile::Published => 16 * MIB,
                 Profile::Test => 64 * KIB,
             },

@@ -92,7 +92,7 @@ pub const OPERATION_LATENCY: Workload = Workload {
         time("operation_latency_first_byte", false),
         time("operation_latency_read_rate", true),
     ],
-    amount: PerProfile { test: 12, quick: 360, standard: 600, published: 3_000 },
+    amount: PerProfile { test: 12, quick: 120, standard: 600, published: 3_000 },
     parameters: |_| numbers(&operation_latency::WRITERS),
     needs_cold_cache: true,
     space: |sizes| {

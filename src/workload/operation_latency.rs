@@ -42,8 +42,7 @@ use std::time::{Duration, Instant};
 /// writers begin together, and run last on the only processor; what a cold cache leaves to be freed is freed before; walks
 /// begin at another place of the kernel's tick each; files lie between the tree and the writers'. 4: a walk begins when
 /// each writer writes again. 5: writers write 16 KiB at a time, 64 before. 6: the memory that a
-/// readdir or a read fills is there before; the quick profile's tree has 360 files of up to 32 KiB in 40 directories, 120 of up
-/// to 256 KiB in 20 before, and its writers files of 512 KiB.
+/// readdir or a read fills is there before.
 pub const VERSION: u32 = 6;
 
 /// The numbers of background writers: idle, and as published.
