@@ -309,6 +309,8 @@ mod tests {
             "sata=off,smbus=off,i8042=off",
             "-icount",
             "shift=0,sleep=off",
+            "-cpu",
+            "max,-erms,-fsrm",
             "-rtc",
             "base=2026-01-01T00:00:00,clock=vm",
             "-seed",
