@@ -10,6 +10,7 @@
 //!
 //! Names are borrowed from the C library's buffer, where nix and std copy each into memory of its own.
 
+use crate::sys::page_cache::page_bytes;
 use nix::errno::Errno;
 use std::ffi::CStr;
 use std::io;
@@ -35,9 +36,6 @@ pub struct Returned<'a> {
     entry: *const libc::dirent,
     borrowed: PhantomData<&'a mut Directory>,
 }
-
-/// Bytes of the smallest page of any machine that Linux runs on.
-const SMALLEST_PAGE: usize = 4096;
 
 impl Directory {
     /// `fdopendir(fd)` - the entries of an open directory, from its descriptor's offset on. Closes it when dropped.
@@ -69,7 +67,7 @@ fn make_present(stream: NonNull<libc::DIR>) {
     let begin = stream.as_ptr().cast::<u8>();
     // SAFETY: fdopendir allocated the stream with malloc.
     let length = unsafe { libc::malloc_usable_size(begin.cast()) };
-    for at in (0..length).step_by(SMALLEST_PAGE).chain(length.checked_sub(1)) {
+    for at in (0..length).step_by(page_bytes()).chain(length.checked_sub(1)) {
         // SAFETY: inside of the stream's own memory, which nobody else uses meanwhile; it is left as it was.
         unsafe { begin.add(at).write_volatile(begin.add(at).read_volatile()) };
     }

@@ -20,8 +20,8 @@ const QEMU: ((u32, u32), &str) = ((7, 2), "apt-get install qemu-system-x86 busyb
 pub const SHARE_TAG: &str = "virtme.initmount0";
 
 /// The processor under the instruction clock: all that QEMU emulates but the two flags by which kernels copy and clear with
-/// `rep movsb` and `rep stosb`. Each byte of those is an instruction, so that a page took 4.1 µs to clear, twenty times what a
-/// processor of today needs, and most of every figure was copies. With words of eight bytes it takes 0.5 µs (docs/VM.md).
+/// `rep movsb` and `rep stosb`. Each byte of those is an instruction, so that a page took 4.1 µs to clear, and most of a walk's
+/// figures was copies. With words of eight bytes it takes 0.5 µs (docs/VM.md).
 const INSTRUCTION_CPU: &str = "max,-erms,-fsrm";
 
 /// Kernel arguments that every guest boots with, and why:
