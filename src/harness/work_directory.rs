@@ -9,13 +9,22 @@ use std::path::{Path, PathBuf};
 
 const PREFIX: &str = "fsgauge-work-";
 
+/// Gives the work directory a name, in a guest of `fsgauge vm`: a filesystem places a directory by the length and the hash of its
+/// name, and a process has another number in each boot. There the filesystem is new, and no leftovers are to be told apart.
+pub const NAME_VARIABLE: &str = "FSGAUGE_WORK_NAME";
+/// That name, as the first process of a boot would make it.
+pub const GUEST_NAME: &str = "fsgauge-work-66736761-0000001-000000000000-0";
+
 /// Makes a work directory under `path`, marked as ours and registered for removal.
 ///
-/// Its name tells boot, process and the process's start time, so that a later run can tell whether the maker lives.
+/// Its name tells boot, process and the process's start time, so that a later run can tell whether the maker lives. It is as long
+/// in every run.
 pub fn create(path: &Path) -> Result<PathBuf> {
     let own = Maker::own()?;
-    for attempt in 0..100 {
-        let directory = path.join(format!("{PREFIX}{}-{}-{}-{attempt}", own.boot, own.process, own.start));
+    let given = std::env::var(NAME_VARIABLE).ok().filter(|name| Maker::of_name(name).is_some());
+    let names = (0..100).map(|attempt| own.name(attempt));
+    for name in given.into_iter().chain(names) {
+        let directory = path.join(name);
         match std::fs::create_dir(&directory) {
             Ok(()) => {
                 cleanup::register(&directory);
@@ -100,6 +109,10 @@ impl Maker {
         Ok(Maker { boot: boot(), process, start })
     }
 
+    fn name(&self, attempt: u32) -> String {
+        format!("{PREFIX}{}-{:07}-{:012}-{attempt}", self.boot, self.process, self.start)
+    }
+
     fn of_name(name: &str) -> Option<Self> {
         let mut parts = name.strip_prefix(PREFIX)?.split('-');
         let maker = Maker {
@@ -144,6 +157,17 @@ mod tests {
         std::fs::write(dead.join(MARKER), b"").unwrap();
         assert_eq!(remove_leftovers(place.path()).unwrap(), [dead]);
         assert!(alive.exists() && foreign.join("data").exists() && unmarked.join("data").exists());
+    }
+
+    #[test]
+    fn names_tell_their_maker_and_are_as_long_as_each_other() {
+        let maker = |process, start| Maker { boot: "66736761".to_owned(), process, start };
+        for maker in [maker(7, 12), maker(4_194_304, 999_999_999_999)] {
+            let name = maker.name(0);
+            assert_eq!(name.len(), GUEST_NAME.len());
+            assert_eq!(Maker::of_name(&name), Some(maker));
+        }
+        assert_eq!(Maker::of_name(GUEST_NAME), Some(maker(1, 0)));
     }
 
     #[test]

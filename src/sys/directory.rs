@@ -18,6 +18,9 @@ use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::ptr::NonNull;
 
+/// Memory of a stream, in bytes: 32 KiB and a header in glibc, 2 KiB and a header in musl.
+const STREAM_BYTES: usize = 33 << 10;
+
 /// An open directory and the place in it that has been reached.
 #[derive(Debug)]
 pub struct Directory {
@@ -51,6 +54,13 @@ impl Directory {
         let _now_the_streams = descriptor.into_raw_fd();
         make_present(stream);
         Ok(Directory { stream })
+    }
+
+    /// Leaves memory for one more stream at hand, so that the next [`Directory::from_descriptor`] makes no page: xfs begins to
+    /// read a directory when it is opened, and each page between that and the first call (6.5 µs) is as much less to wait for in
+    /// the call. To be called before the directory is opened.
+    pub fn make_memory_present() {
+        std::hint::black_box(vec![1u8; STREAM_BYTES]);
     }
 
     /// Makes ready for one call, outside of the clock.
@@ -170,6 +180,22 @@ mod tests {
         }
         let made = faults() - before;
         assert!(made < 8, "{made} page faults in 64 calls");
+    }
+
+    #[test]
+    fn a_stream_makes_no_page_where_memory_is_at_hand() {
+        let directory = tempfile::tempdir().unwrap();
+        let faults = || getrusage(UsageWho::RUSAGE_THREAD).unwrap().minor_page_faults();
+        let mut streams = Vec::with_capacity(64);
+        let mut made = 0;
+        for _ in 0..64 {
+            Directory::make_memory_present();
+            let file = File::open(directory.path()).unwrap();
+            let before = faults();
+            streams.push(Directory::from_descriptor(file.into()).unwrap());
+            made += faults() - before;
+        }
+        assert!(made < 8, "{made} page faults in 64 streams");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::virtme::SHARE_TAG;
 use crate::harness::arguments::chosen_parameters;
 use crate::harness::profile::Profile;
 use crate::harness::recording::PARAMETER_VARIABLE;
+use crate::harness::work_directory::{GUEST_NAME, NAME_VARIABLE};
 use crate::managed::{self, Backing, ManagedTarget};
 use crate::sys::mount::{MountSpec, mount, unmount};
 use crate::sys::page_cache;
@@ -76,7 +77,6 @@ fn work(answer: &mut Answer, begin: Instant) -> Result<()> {
     answer.release = system.release().to_string_lossy().into_owned();
     say(&format!("started on {}", answer.release));
     fix_address_layout()?;
-    fix_boot_id()?;
     for module in &plan.modules {
         load(&Path::new(plan::MODULES_DIRECTORY).join(module))?;
     }
@@ -188,12 +188,6 @@ fn mount_system() -> Result<()> {
 fn fix_address_layout() -> Result<()> {
     let file = Path::new("/proc/sys/kernel/randomize_va_space");
     std::fs::write(file, "0").map_err(|e| Error::io("write 0 to", file, &e))
-}
-
-/// The name of the work directory begins with the boot's id, and ext4 spreads the directories below the root by the hash
-/// of their names.
-fn fix_boot_id() -> Result<()> {
-    mount_over("boot_id", "66736761-7567-4531-8000-000000000000\n", Path::new("/proc/sys/kernel/random/boot_id"))
 }
 
 fn load(module: &Path) -> Result<()> {
@@ -337,6 +331,7 @@ fn run_bench(bench: &str, parameter: Option<&str>, plan: &Plan, made: &[ManagedT
     command.env("FSGAUGE_PATH", paths.join(":")).env(managed::VARIABLE, targets);
     command.env("FSGAUGE_RECORD", RECORDS).env("CRITERION_HOME", "/run/criterion");
     command.envs(parameter.map(|parameter| (PARAMETER_VARIABLE, parameter)));
+    command.env(NAME_VARIABLE, GUEST_NAME);
     command.env("PATH", "/bin:/sbin").env("HOME", "/run").env("TMPDIR", "/tmp");
     command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| Error::io("run", &program, &e))?;

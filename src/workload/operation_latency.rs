@@ -42,8 +42,8 @@ use std::time::{Duration, Instant};
 /// writers begin together, and run last on the only processor; what a cold cache leaves to be freed is freed before; walks
 /// begin at another place of the kernel's tick each; files lie between the tree and the writers'. 4: a walk begins when
 /// each writer writes again. 5: writers write 16 KiB at a time, 64 before. 6: the memory that a
-/// readdir or a read fills is there before.
-pub const VERSION: u32 = 6;
+/// readdir or a read fills is there before. 7: and that of a directory's stream before the directory is opened.
+pub const VERSION: u32 = 7;
 
 /// The numbers of background writers: idle, and as published.
 pub const WRITERS: [u32; 2] = [0, 6];
@@ -147,6 +147,7 @@ pub fn walk(root: &Path, expected_entries: Option<u64>) -> Result<Walk> {
     let mut path = root.to_owned();
     let precedence = (cpu::count() == Some(1)).then(Precedence::take);
     walk.shared_processor = matches!(precedence, Some(Err(_)));
+    Directory::make_memory_present();
     let directory = open(root, DIRECTORY, Mode::empty()).map_err(|errno| report("open", root, errno))?;
     walk_directory(&directory, &mut path, &mut walk, &mut buffer)?;
     drop(precedence);
@@ -198,6 +199,7 @@ fn walk_directory(directory: &OwnedFd, path: &mut PathBuf, walk: &mut Walk, buff
         walk.keep(Operation::Lstat, started.elapsed());
         match status.map_err(|errno| report("lstat", path, errno))?.st_mode & libc::S_IFMT {
             libc::S_IFDIR => {
+                Directory::make_memory_present();
                 let below =
                     openat(directory, name, DIRECTORY, Mode::empty()).map_err(|errno| report("open", path, errno))?;
                 walk_directory(&below, path, walk, buffer)?;
