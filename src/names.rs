@@ -38,7 +38,10 @@ pub fn split_label(argument: &str, stands_alone: impl Fn(&str) -> bool) -> Resul
 /// Names that criterion uses for itself in each benchmark's folder.
 const CRITERION_FOLDERS: [&str; 4] = ["new", "base", "change", "report"];
 
-/// Checks a baseline name that is to be saved: `[A-Za-z0-9._+-]+`, none of criterion's own folders, not `.` or `..`.
+/// Bytes of a baseline's name at most: criterion makes a directory `NAME@i`, and a name on a filesystem has at most 255 (NAME_MAX).
+const BASELINE_BYTES: usize = 240;
+
+/// Checks a baseline name that is to be saved: `[A-Za-z0-9._+-]+`, at most 240 bytes, none of criterion's own folders, not `.` or `..`.
 pub fn check_baseline_to_save(name: &str) -> Result<()> {
     if CRITERION_FOLDERS.contains(&name) {
         return Err(Error::refused(format!(
@@ -54,6 +57,13 @@ pub fn check_baseline_to_read(name: &str) -> Result<()> {
     if name.is_empty() || name == "." || name == ".." || !name.chars().all(in_alphabet) {
         return Err(Error::refused(format!(
             "baseline name `{name}` is not valid: letters, digits, `.`, `_`, `+` and `-`, such as v6.12"
+        )));
+    }
+    if name.len() > BASELINE_BYTES {
+        return Err(Error::refused(format!(
+            "baseline name `{}…` has {} bytes: a directory has that name, so at most {BASELINE_BYTES}",
+            &name[..16],
+            name.len()
         )));
     }
     if name == "change" || name == "report" {
@@ -99,10 +109,12 @@ mod tests {
         for bad in ["", "report", "4ext", "/mnt", "a=b", "a b", "ä", &"a".repeat(33)] {
             check_label(bad).unwrap_err();
         }
-        for good in ["v6.1", "6.12-rc1+", "a_b"] {
+        for good in ["v6.1", "6.12-rc1+", "a_b", &"a".repeat(240)] {
             check_baseline_to_save(good).unwrap();
         }
-        for bad in ["", ".", "..", "../x", "a/b", "new", "base", "change", "report", "v6.1@2", "a b", "ü"] {
+        for bad in
+            ["", ".", "..", "../x", "a/b", "new", "base", "change", "report", "v6.1@2", "a b", "ü", &"a".repeat(241)]
+        {
             check_baseline_to_save(bad).unwrap_err();
         }
         check_baseline_to_read("new").unwrap();

@@ -80,15 +80,20 @@ fn a_wrong_argument_is_status_2_and_stops_a_bisect() {
 }
 
 #[test]
-fn too_little_memory_is_refused_before_the_boot() {
+fn too_little_and_too_much_memory_are_refused_before_the_boot() {
     if !common::have(&["vng", "qemu-system-x86_64"]) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let kernel = named("a", &fake_kernel(folder.path()));
-    let (status, _, stderr) = output(&mut vm(&["run", "--kernel", &kernel, "--target", "ext4", "--memory", "1MiB"]));
-    assert_eq!(status, Some(2), "{stderr}");
-    assert!(stderr.contains("--memory 1MiB is too little"), "{stderr}");
+    for (memory, part) in
+        [("1MiB", "--memory 1MiB is too little"), ("64TiB", "--memory 64TiB is more than this machine's")]
+    {
+        let (status, _, stderr) =
+            output(&mut vm(&["run", "--kernel", &kernel, "--target", "ext4", "--memory", memory]));
+        assert_eq!(status, Some(2), "{stderr}");
+        assert!(stderr.contains(part) && stderr.lines().count() == 1, "{stderr}");
+    }
 }
 
 #[test]

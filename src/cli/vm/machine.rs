@@ -77,15 +77,20 @@ const LEAST_MEMORY_MIB: u64 = 1024;
 
 /// `--memory`, in MiB.
 ///
-/// Errors: no size, or too little for a guest.
+/// Errors: no size, too little for a guest, or more than this machine has.
 pub(super) fn memory_mib(text: &str) -> Result<u64> {
     let mib = units::parse_size(text)? / units::MIB;
-    if mib >= LEAST_MEMORY_MIB {
-        return Ok(mib);
+    if mib < LEAST_MEMORY_MIB {
+        return Err(Error::refused(format!(
+            "--memory {text} is too little for a guest and its disk: at least 1GiB (the default is 4GiB)"
+        )));
     }
-    Err(Error::refused(format!(
-        "--memory {text} is too little for a guest and its disk: at least 1GiB (the default is 4GiB)"
-    )))
+    match <procfs::Meminfo as procfs::Current>::current().map(|memory| memory.mem_total / units::MIB) {
+        Ok(all) if mib > all => {
+            Err(Error::refused(format!("--memory {text} is more than this machine's {all} MiB: give less")))
+        }
+        _ => Ok(mib),
+    }
 }
 
 /// Everything that the arguments say, with the clock that this machine can run `image` on.
