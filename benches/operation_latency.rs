@@ -23,10 +23,10 @@ fn start<'a>(place: &'a Place, sizes: &'a Sizes, parameter: &'a str) -> Result<S
     let bar = harness::set_up_bar(place, "generating the tree");
     plan.generate(&root, &mut |done, total| bar.advance(done, total))?;
     bar.finish();
+    place.settle()?;
     // Their pages show whether the cache was made cold; a look at the tree itself would warm its inodes.
     let witnesses = make_files(place, "witnesses", 4, 64 << 10)?;
     make_files(place, "spacers", latency::SPACERS, latency::SPACER_BYTES)?;
-    place.settle()?;
     let files = harness::files_below(place.directory())?;
     let remarks: Vec<String> = place.warm_below().map(str::to_owned).into_iter().collect();
     Ok(Start::Ready(Box::new(move || {
@@ -66,16 +66,17 @@ fn start<'a>(place: &'a Place, sizes: &'a Sizes, parameter: &'a str) -> Result<S
     })))
 }
 
-/// Makes files of `bytes` each in a directory of their own beside the tree.
+/// Makes files of `bytes` each in a directory of their own beside the tree, and syncs: fewer at a time than btrfs leaves to a thread.
 fn make_files(place: &Place, directory: &str, count: u32, bytes: usize) -> Result<Vec<PathBuf>> {
     let directory = place.directory().join(directory);
     std::fs::create_dir(&directory).map_err(|error| Error::io("create", &directory, &error))?;
     let data = payload::incompressible(bytes, SEED);
-    (0..count)
-        .map(|number| {
-            let file = directory.join(number.to_string());
-            std::fs::write(&file, &data).map_err(|error| Error::io("write", &file, &error))?;
-            Ok(file)
-        })
-        .collect()
+    let files = (0..count).map(|number| {
+        let file = directory.join(number.to_string());
+        std::fs::write(&file, &data).map_err(|error| Error::io("write", &file, &error))?;
+        Ok(file)
+    });
+    let files = files.collect::<Result<_>>()?;
+    place.settle()?;
+    Ok(files)
 }
