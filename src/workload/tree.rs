@@ -27,8 +27,8 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Mean and standard deviation of the logarithm of the size in bytes: the paper's table of default parameters (9.48, 2.46),
 /// with the digits of the authors' program.
@@ -52,8 +52,8 @@ const BUFFER_BYTES: usize = 4 << 20;
 /// with one leaf more or less, lstat took 21.3 or 23.7 µs in boots of one kernel.
 const ENTRIES_A_SYNC: u32 = 32;
 
-/// How far ahead of the clock the access times of a new tree are.
-const READ_AHEAD_OF_NOW: Duration = Duration::from_secs(24 * 3600);
+/// How far ahead of their last change the access times of a new tree are, in seconds.
+const READ_AHEAD: i64 = 24 * 3600;
 
 /// What determines a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,7 +142,6 @@ impl TreePlan {
     pub fn generate(&self, root: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let contents = payload::incompressible(BUFFER_BYTES, self.seed);
         let base = File::open(root).map_err(|error| Error::io("open", root, &error))?;
-        let read_at = later();
         let (mut done, mut unsynced) = (0, 0);
         let mut made = || {
             unsynced = (unsynced + 1) % ENTRIES_A_SYNC;
@@ -150,12 +149,11 @@ impl TreePlan {
         };
         for directory in &self.directories {
             let path = root.join(&directory.path);
-            let handle =
-                enter(&base, &directory.path, &read_at).map_err(|e| Error::io("make the directory", &path, &e))?;
+            let handle = enter(&base, &directory.path).map_err(|e| Error::io("make the directory", &path, &e))?;
             made()?;
             for &(number, bytes) in &directory.files {
                 let name = file_name(number);
-                write_file(&handle, &name, bytes, &contents[start_in_contents(number)..], &read_at)
+                write_file(&handle, &name, bytes, &contents[start_in_contents(number)..])
                     .map_err(|error| Error::io("write", &path.join(&name), &error))?;
                 made()?;
                 done += bytes;
@@ -167,7 +165,7 @@ impl TreePlan {
 }
 
 /// Makes a directory below the root and opens it; the root itself is only opened.
-fn enter(base: &File, path: &Path, read_at: &TimeSpec) -> io::Result<File> {
+fn enter(base: &File, path: &Path) -> io::Result<File> {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let directory = if path.as_os_str().is_empty() {
         base.try_clone()?
@@ -175,11 +173,11 @@ fn enter(base: &File, path: &Path, read_at: &TimeSpec) -> io::Result<File> {
         mkdirat(base, path, Mode::from_bits_truncate(0o700))?;
         openat(base, path, flags, Mode::empty())?.into()
     };
-    futimens(&directory, read_at, &TimeSpec::UTIME_OMIT)?;
+    count_as_read(&directory)?;
     Ok(directory)
 }
 
-fn write_file(directory: &File, name: &str, bytes: u64, contents: &[u8], read_at: &TimeSpec) -> io::Result<()> {
+fn write_file(directory: &File, name: &str, bytes: u64, contents: &[u8]) -> io::Result<()> {
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
     let mut file: File = openat(directory, name, flags, Mode::from_bits_truncate(0o600))?.into();
     let mut remaining = bytes;
@@ -188,17 +186,17 @@ fn write_file(directory: &File, name: &str, bytes: u64, contents: &[u8], read_at
         file.write_all(&contents[..length])?;
         remaining -= length as u64;
     }
-    futimens(&file, read_at, &TimeSpec::UTIME_OMIT)?;
+    count_as_read(&file)?;
     // btrfs ends writes in several threads, and its tree splits by the order in which they enter extents: file by file there is one.
     file.sync_data()
 }
 
-/// An access time that no walk has to move with `relatime`, the mount option that is the default: it is later than the last change.
+/// Gives an access time that no walk has to move with `relatime`, the mount option that is the default: later than the last change.
 /// Else the first walk writes an access time for each entry, and btrfs a new tree, whose blocks lie where its thread for delayed
 /// inodes happened to put them.
-fn later() -> TimeSpec {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    TimeSpec::from_duration(now + READ_AHEAD_OF_NOW)
+fn count_as_read(file: &File) -> io::Result<()> {
+    let changed = file.metadata()?.mtime();
+    Ok(futimens(file, &TimeSpec::new(changed + READ_AHEAD, 0), &TimeSpec::UTIME_OMIT)?)
 }
 
 fn file_name(number: u32) -> String {
@@ -355,7 +353,6 @@ mod tests {
 
     #[test]
     fn everything_counts_as_read_since_it_was_written() {
-        use std::os::unix::fs::MetadataExt;
         let root = tempfile::tempdir().unwrap();
         let tree = plan(&TreeParameters { files: 20, directories: 5, max_file_bytes: 1 << 14, seed: 1 });
         tree.generate(root.path(), &mut |_, _| ()).unwrap();
