@@ -42,7 +42,7 @@ fn one_kernel_on_both_sides_is_unchanged_and_its_boots_agree_within_two_per_mill
         ("vm.cpus", "1"),
         ("vm.memory", "4 GiB"),
         ("vm.disk", "null_blk completion_nsec=20000 mbps=0 hw_queue_depth=64 max_sectors_kb=128"),
-        ("vm.guest", "2"),
+        ("vm.guest", "3"),
         ("kernel_command_line", "nokaslr printk.devkmsg=on nowatchdog oops=panic null_blk.nr_devices=0"),
         ("target", "ext4"),
         ("cache", "remount"),
