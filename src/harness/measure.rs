@@ -19,8 +19,7 @@ use std::time::{Duration, Instant};
 /// so that ten walks leave medians of two boots up to 1 % apart (docs/VM.md).
 const RECORDED_WALKS: u64 = 80;
 
-/// The same against writers, where walks vary by up to 3.4 % (readdir on xfs: one of a walk's 203 calls takes one of four times,
-/// docs/VM.md).
+/// The same against writers, where walks vary by 0.2 to 1.7 %, most of all in readdir on xfs (docs/VM.md).
 const RECORDED_LOADED_WALKS: u64 = 160;
 
 impl Session {

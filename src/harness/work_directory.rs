@@ -147,9 +147,10 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let alive = create(place.path()).unwrap();
         let own = Maker::own().unwrap();
-        let dead = place.path().join(format!("{PREFIX}{}-{}-{}-0", own.boot, own.process, own.start + 1));
+        let gone = Maker { start: own.start + 1, ..own };
+        let dead = place.path().join(gone.name(0));
         let foreign = place.path().join(format!("{PREFIX}notes"));
-        let unmarked = place.path().join(format!("{PREFIX}{}-{}-{}-1", own.boot, own.process, own.start + 1));
+        let unmarked = place.path().join(gone.name(1));
         for directory in [&dead, &foreign, &unmarked] {
             std::fs::create_dir(directory).unwrap();
             std::fs::write(directory.join("data"), b"x").unwrap();

@@ -57,7 +57,7 @@ impl Directory {
     }
 
     /// Leaves memory for one more stream at hand, so that the next [`Directory::from_descriptor`] makes no page: xfs begins to
-    /// read a directory when it is opened, and each page between that and the first call (6.5 µs) is as much less to wait for in
+    /// read a directory when it is opened, and the time that each page takes between that and the first call is not waited for in
     /// the call. To be called before the directory is opened.
     pub fn make_memory_present() {
         std::hint::black_box(vec![1u8; STREAM_BYTES]);

@@ -23,8 +23,7 @@ pub const RECORDS_DIRECTORY: &str = "records";
 pub const LINE_PREFIX: &str = "fsgauge: ";
 
 /// Raised when the guest does something else before or beside what is timed, and other values come of it: results of two
-/// versions are not compared. 2: empty slabs are kept. 3: the work
-/// directory has one name.
+/// versions are not compared. 2: empty slabs are kept. 3: the work directory has one name.
 pub const GUEST_VERSION: u32 = 3;
 
 /// What a guest is to do.

@@ -42,10 +42,9 @@ use std::time::{Duration, Instant};
 /// of the name; the tree is synced while it is made; a walk runs before the writers on the only processor. 3: the
 /// writers begin together, and run last on the only processor; what a cold cache leaves to be freed is freed before; walks
 /// begin at another place of the kernel's tick each; files lie between the tree and the writers'. 4: a walk begins when
-/// each writer writes again. 5: writers write 16 KiB at a time, 64 before. 6: the memory that a
-/// readdir or a read fills is there before. 7: and that of a directory's stream before the
-/// directory is opened; the tree's access times are ahead of the clock; a walk begins with empty
-/// batches of pages.
+/// each writer writes again. 5: writers write 16 KiB at a time, 64 before. 6: the memory that a readdir or a read fills is there
+/// before. 7: and that of a directory's stream before the directory is opened; the tree's access times are later than its
+/// changes; a walk begins with empty batches of pages.
 pub const VERSION: u32 = 7;
 
 /// The numbers of background writers: idle, and as published.

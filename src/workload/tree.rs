@@ -138,7 +138,8 @@ impl TreePlan {
 
     /// Makes the tree in `root`, which must exist and be empty. `progress` is called after each file with the bytes done and
     /// in all. Each file is synced, and everything every 32 entries, so that where things lie does not depend on when the kernel's
-    /// own threads came to write them. All of it counts as read since it was written. After an error what was made stays: the root is the caller's to remove.
+    /// own threads came to write them. All of it counts as read since it was written. After an error what was made stays: the
+    /// root is the caller's to remove.
     pub fn generate(&self, root: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let contents = payload::incompressible(BUFFER_BYTES, self.seed);
         let base = File::open(root).map_err(|error| Error::io("open", root, &error))?;
